@@ -1,0 +1,326 @@
+//! One way to write a file of events, whatever its format.
+//!
+//! What must stay true: a target exists whole or not at all; events go in by rising `seq`, each once;
+//! every event offered is counted as written or excluded; `gap` events are summed up beside the
+//! file, so that a reader knows what the log itself could not record.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use storage::StorageError;
+use storage::event::{EventView, Kind, Payload as _, catalog};
+
+use crate::manifest;
+use crate::ndjson::NdjsonWriter;
+use crate::parquet::ParquetWriter;
+
+/// A file an export writes is at most this long, unless the caller says less.
+pub const EXPORT_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
+/// Gaps listed one by one in a manifest; the sums count all of them.
+pub const GAPS_LISTED_MAX: usize = 1_000;
+/// What a manifest says about redaction when the caller says nothing else.
+pub const REDACTION_NOTE: &str =
+    "secrets were replaced before recording; the export removes and alters nothing further";
+
+/// A file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Parquet,
+    Ndjson,
+}
+
+impl Format {
+    pub const ALL: [Format; 2] = [Format::Parquet, Format::Ndjson];
+
+    /// The word used in arguments, events and metrics; also the usual file name extension.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == text)
+    }
+
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Parquet => "application/vnd.apache.parquet",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What an export says about itself and how far it may go.
+#[derive(Debug, Clone)]
+pub struct ExportOptions {
+    /// Log the events come from; part of every event's identity.
+    pub log_id: String,
+    /// Version of the program.
+    pub gateway_version: String,
+    /// The selection in force, as the caller would repeat it.
+    pub filter: serde_json::Value,
+    /// What is redacted and when, for the manifest.
+    pub redaction: String,
+    /// The file is at most this long.
+    pub bytes_max: u64,
+    /// Whether an existing file may be replaced.
+    pub overwrite: bool,
+}
+
+impl ExportOptions {
+    #[must_use]
+    pub fn new(log_id: &str, gateway_version: &str) -> Self {
+        Self {
+            log_id: log_id.to_owned(),
+            gateway_version: gateway_version.to_owned(),
+            filter: serde_json::json!({}),
+            redaction: REDACTION_NOTE.to_owned(),
+            bytes_max: EXPORT_BYTES_MAX,
+            overwrite: false,
+        }
+    }
+}
+
+/// Why an export could not be finished; nothing of it is left at the target.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The events could not be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The target exists and may not be replaced.
+    #[error("{} exists already", path.display())]
+    Exists { path: PathBuf },
+    /// The target has no file name, or one that is not UTF-8.
+    #[error("{} does not name a file", path.display())]
+    Target { path: PathBuf },
+    /// The file would grow beyond its bound.
+    #[error("an export is at most {bytes_max} bytes")]
+    Limit { bytes_max: u64 },
+    /// Events came out of order.
+    #[error("sequence {seq} cannot follow {previous}")]
+    Order { previous: u64, seq: u64 },
+    /// An event could not be added before, so the file would not be whole.
+    #[error("the export failed before and cannot be finished")]
+    Spoiled,
+    /// The operating system refused.
+    #[error("{action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    /// The table could not be encoded.
+    #[error("the table cannot be written: {0}")]
+    Table(String),
+}
+
+/// Something the log says it could not record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredGap {
+    pub seq: u64,
+    pub what: String,
+    pub count: u64,
+    pub reason: String,
+}
+
+/// What a finished export holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub format: Format,
+    pub path: PathBuf,
+    pub manifest_path: PathBuf,
+    /// Events in the file.
+    pub events: u64,
+    /// Events offered and left out by the caller's filter.
+    pub excluded: u64,
+    /// 0 when the file holds no event.
+    pub first_seq: u64,
+    /// 0 when the file holds no event.
+    pub last_seq: u64,
+    pub bytes: u64,
+    /// Of the whole file, in hexadecimal.
+    pub sha256: String,
+    /// 0 for formats without them.
+    pub row_groups: u64,
+    /// `gap` events met, written or excluded.
+    pub gap_events: u64,
+    /// What these gaps declare as lost, in all.
+    pub lost_events: u64,
+    /// The first `GAPS_LISTED_MAX` of them.
+    pub gaps: Vec<DeclaredGap>,
+}
+
+/// Counts kept while events pass.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    pub events: u64,
+    pub excluded: u64,
+    pub first_seq: u64,
+    pub last_seq: u64,
+    pub gap_events: u64,
+    pub lost_events: u64,
+    pub gaps: Vec<DeclaredGap>,
+}
+
+impl Tally {
+    fn gap(&mut self, event: &EventView<'_>) {
+        if event.kind() != Some(Kind::Gap) {
+            return;
+        }
+        self.gap_events += 1;
+        let Ok(gap) = catalog::Gap::take(event) else { return };
+        self.lost_events = self.lost_events.saturating_add(gap.count);
+        if self.gaps.len() < GAPS_LISTED_MAX {
+            self.gaps.push(DeclaredGap {
+                seq: event.seq,
+                what: gap.what.as_str().to_owned(),
+                count: gap.count,
+                reason: gap.reason.as_str().to_owned(),
+            });
+        }
+    }
+}
+
+/// What a finished file is, before its manifest is written.
+pub(crate) struct Sealed {
+    pub bytes: u64,
+    pub sha256: String,
+    pub row_groups: u64,
+}
+
+/// A file under way. Dropped before `finish`, it leaves nothing behind.
+pub struct Export {
+    format: Format,
+    target: PathBuf,
+    options: ExportOptions,
+    tally: Tally,
+    writer: Box<dyn FormatWriter>,
+    /// Whether an event that was offered is not in the file.
+    spoiled: bool,
+}
+
+/// What a format has to do; both are `Send`, so that exports run on a blocking thread.
+pub(crate) trait FormatWriter: Send {
+    fn push(&mut self, event: &EventView<'_>) -> Result<(), ExportError>;
+    /// Makes the file durable under its final name.
+    fn seal(&mut self, options: &ExportOptions, tally: &Tally) -> Result<Sealed, ExportError>;
+}
+
+impl Export {
+    /// # Errors
+    /// When the target exists and may not be replaced, or its directory cannot be written.
+    pub fn create(format: Format, target: &Path, options: &ExportOptions) -> Result<Self, ExportError> {
+        let writer: Box<dyn FormatWriter> = match format {
+            Format::Parquet => Box::new(ParquetWriter::create(target, options)?),
+            Format::Ndjson => Box::new(NdjsonWriter::create(target, options)?),
+        };
+        Ok(Self {
+            format,
+            target: target.to_owned(),
+            options: options.clone(),
+            tally: Tally::default(),
+            writer,
+            spoiled: false,
+        })
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// When `seq` does not rise, the bound is reached, or the disk refuses; `finish` then refuses too.
+    pub fn push(&mut self, event: &EventView<'_>) -> Result<(), ExportError> {
+        let pushed = self.add(event);
+        self.spoiled |= pushed.is_err();
+        pushed
+    }
+
+    fn add(&mut self, event: &EventView<'_>) -> Result<(), ExportError> {
+        let previous = self.tally.last_seq;
+        if self.tally.events > 0 && event.seq <= previous {
+            return Err(ExportError::Order { previous, seq: event.seq });
+        }
+        self.writer.push(event)?;
+        if self.tally.events == 0 {
+            self.tally.first_seq = event.seq;
+        }
+        self.tally.events += 1;
+        self.tally.last_seq = event.seq;
+        self.tally.gap(event);
+        Ok(())
+    }
+
+    /// Counts an event that the caller's filter leaves out.
+    pub fn exclude(&mut self, event: &EventView<'_>) {
+        self.tally.excluded += 1;
+        self.tally.gap(event);
+    }
+
+    /// Makes the file and then its manifest durable under their final names.
+    ///
+    /// # Errors
+    /// When an event could not be added before, or the disk refuses; neither name then holds anything
+    /// of this export.
+    pub fn finish(mut self) -> Result<Written, ExportError> {
+        if self.spoiled {
+            return Err(ExportError::Spoiled);
+        }
+        let sealed = self.writer.seal(&self.options, &self.tally)?;
+        let written = Written {
+            format: self.format,
+            manifest_path: manifest::path_beside(&self.target),
+            path: self.target,
+            events: self.tally.events,
+            excluded: self.tally.excluded,
+            first_seq: self.tally.first_seq,
+            last_seq: self.tally.last_seq,
+            bytes: sealed.bytes,
+            sha256: sealed.sha256,
+            row_groups: sealed.row_groups,
+            gap_events: self.tally.gap_events,
+            lost_events: self.tally.lost_events,
+            gaps: self.tally.gaps,
+        };
+        if let Err(error) = manifest::write(&written, &self.options) {
+            // A file without its manifest would pass for a whole export; the first error says why.
+            let _ = std::fs::remove_file(&written.path);
+            return Err(error);
+        }
+        Ok(written)
+    }
+}
+
+/// Takes one event; `Break` stops the walk.
+pub type Visit<'v> = &'v mut dyn FnMut(&EventView<'_>) -> ControlFlow<()>;
+
+/// Writes all events that `events` hands to its visitor: `&mut |visit| reader.scan(.., visit)`.
+///
+/// # Errors
+/// When reading or writing fails; nothing is left at the target.
+pub fn export(
+    format: Format,
+    target: &Path,
+    options: &ExportOptions,
+    events: &mut dyn FnMut(Visit<'_>) -> Result<(), StorageError>,
+) -> Result<Written, ExportError> {
+    let mut export = Export::create(format, target, options)?;
+    let mut failed = None;
+    events(&mut |event| match export.push(event) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    })?;
+    match failed {
+        Some(error) => Err(error),
+        None => export.finish(),
+    }
+}

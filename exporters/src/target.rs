@@ -1,0 +1,179 @@
+//! A file that exists whole or not at all.
+//!
+//! What must stay true: bytes go to a hidden temporary name in the same directory, are synced, and
+//! only then get the final name, followed by a sync of the directory. The temporary file is locked
+//! while its writer lives, so that the next export to the same name can tell a leftover of a killed
+//! process from the work of a living one, and removes only the leftover.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use storage::ids::random_suffix;
+
+use crate::export::ExportError;
+
+/// Bytes gathered before they are given to the operating system.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// End of every temporary name.
+const TEMPORARY_SUFFIX: &str = ".part";
+/// Characters that make a temporary name unique.
+const TEMPORARY_RANDOM_LENGTH: usize = 12;
+
+/// A file under way; dropped before `commit`, it is removed.
+pub(crate) struct TargetFile {
+    out: BufWriter<File>,
+    digest: Sha256,
+    bytes: u64,
+    bytes_max: u64,
+    over_limit: bool,
+    overwrite: bool,
+    target: PathBuf,
+    temporary: PathBuf,
+    committed: bool,
+}
+
+impl TargetFile {
+    pub(crate) fn create(target: &Path, bytes_max: u64, overwrite: bool) -> Result<Self, ExportError> {
+        let name = target
+            .file_name()
+            .and_then(|name| name.to_str())
+            .ok_or_else(|| ExportError::Target { path: target.to_owned() })?;
+        if !overwrite && fs::symlink_metadata(target).is_ok() {
+            return Err(ExportError::Exists { path: target.to_owned() });
+        }
+        let directory = directory_of(target);
+        remove_leftovers(directory, name);
+        let random = random_suffix(TEMPORARY_RANDOM_LENGTH);
+        let temporary = directory.join(format!(".{name}.{random}{TEMPORARY_SUFFIX}"));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)
+            .map_err(io_error("create", &temporary))?;
+        let made = Self {
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            digest: Sha256::new(),
+            bytes: 0,
+            bytes_max,
+            over_limit: false,
+            overwrite,
+            target: target.to_owned(),
+            temporary,
+            committed: false,
+        };
+        made.out.get_ref().try_lock().map_err(|error| io_error("lock", &made.temporary)(error.into()))?;
+        Ok(made)
+    }
+
+    /// Syncs the bytes, gives them the final name, syncs the directory; returns length and SHA-256.
+    pub(crate) fn commit(&mut self) -> Result<(u64, String), ExportError> {
+        self.out.flush().map_err(|error| self.error("write", error))?;
+        self.out.get_ref().sync_all().map_err(|error| self.error("sync", error))?;
+        self.take_name()?;
+        self.committed = true;
+        let directory = directory_of(&self.target);
+        let synced = File::open(directory).and_then(|opened| opened.sync_all());
+        if let Err(error) = synced {
+            // The name may not survive a power cut, so the export has not happened.
+            let _ = fs::remove_file(&self.target);
+            return Err(io_error("sync", directory)(error));
+        }
+        Ok((self.bytes, hexadecimal(&self.digest.clone().finalize())))
+    }
+
+    /// What a failed write means: the bound, or the operating system.
+    pub(crate) fn error(&self, action: &'static str, source: io::Error) -> ExportError {
+        if self.over_limit {
+            return ExportError::Limit { bytes_max: self.bytes_max };
+        }
+        io_error(action, &self.temporary)(source)
+    }
+
+    pub(crate) fn over_limit(&self) -> Option<ExportError> {
+        self.over_limit.then_some(ExportError::Limit { bytes_max: self.bytes_max })
+    }
+
+    fn take_name(&self) -> Result<(), ExportError> {
+        if !self.overwrite {
+            // A hard link fails when the name is taken, which a rename would not.
+            match fs::hard_link(&self.temporary, &self.target) {
+                Ok(()) => {
+                    // Should the second name stay, the next export to this target removes it.
+                    let _ = fs::remove_file(&self.temporary);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(ExportError::Exists { path: self.target.clone() });
+                }
+                // Some filesystems have no hard links; there the check and the rename are two steps.
+                Err(_) if fs::symlink_metadata(&self.target).is_ok() => {
+                    return Err(ExportError::Exists { path: self.target.clone() });
+                }
+                Err(_) => {}
+            }
+        }
+        fs::rename(&self.temporary, &self.target).map_err(io_error("rename", &self.temporary))
+    }
+}
+
+impl Write for TargetFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes + bytes.len() as u64 > self.bytes_max {
+            self.over_limit = true;
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        let count = self.out.write(bytes)?;
+        self.digest.update(&bytes[..count]);
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for TargetFile {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Best effort: the next export to this name removes what stays.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+fn directory_of(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Removes temporary files of this name whose writer is gone. Failing here harms nothing.
+fn remove_leftovers(directory: &Path, name: &str) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let prefix = format!(".{name}.");
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let ours = found.to_str().and_then(|text| text.strip_prefix(&prefix)).is_some_and(|rest| {
+            rest.strip_suffix(TEMPORARY_SUFFIX).is_some_and(|random| {
+                random.len() == TEMPORARY_RANDOM_LENGTH && random.bytes().all(|b| b.is_ascii_alphanumeric())
+            })
+        });
+        if ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ExportError {
+    let path = path.to_owned();
+    move |source| ExportError::Io { action, path, source }
+}

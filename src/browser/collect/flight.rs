@@ -1,0 +1,113 @@
+//! Requests under way: from the browser's ids to ours, and what later events need of earlier ones.
+//!
+//! An id is given at the first sight of a request, by whatever event, and stays over redirects. Ended
+//! requests are remembered for a while, because headers may arrive after the end.
+
+use std::collections::{HashMap, VecDeque};
+
+use storage::ids::{FrameId, RequestId};
+
+use super::super::chromium::SessionKey;
+use super::super::handle::Page;
+
+/// Requests that may be under way at one time; further ones are counted in a gap.
+const FLIGHTS_MAX: usize = 65_536;
+/// Ended requests that are remembered.
+const ENDED_MAX: usize = 2048;
+
+/// One request or WebSocket.
+pub(super) struct Flight {
+    pub id: RequestId,
+    pub session: SessionKey,
+    pub page: Option<Page>,
+    pub frame_id: Option<FrameId>,
+    pub loader_id: String,
+    pub url: String,
+    pub resource_type: String,
+    pub mime_type: String,
+    /// Seconds on the browser's monotonic clock.
+    pub started: f64,
+    pub decoded_bytes: u64,
+    pub redirects: u64,
+    /// Whether `network.request` was recorded.
+    pub announced: bool,
+    pub from_memory: bool,
+    ended: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Flights {
+    by_browser_id: HashMap<String, Flight>,
+    ended: VecDeque<String>,
+    last_number: u64,
+}
+
+impl Flights {
+    /// The flight of that id, made when it is new; `None` when there are too many.
+    pub(super) fn entry(&mut self, browser_id: &str, session: &SessionKey, page: Option<&Page>) -> Option<&mut Flight> {
+        if !self.by_browser_id.contains_key(browser_id) {
+            if self.by_browser_id.len() >= FLIGHTS_MAX + ENDED_MAX {
+                return None;
+            }
+            let flight = self.fresh(session, page);
+            self.by_browser_id.insert(browser_id.to_owned(), flight);
+        }
+        self.by_browser_id.get_mut(browser_id)
+    }
+
+    /// The browser uses an id again for another request: it gets another of ours.
+    pub(super) fn renew(&mut self, browser_id: &str, session: &SessionKey, page: Option<&Page>) {
+        let used = self.by_browser_id.get(browser_id).is_some_and(|flight| flight.ended && flight.announced);
+        if used {
+            self.ended.retain(|id| id != browser_id);
+            let flight = self.fresh(session, page);
+            self.by_browser_id.insert(browser_id.to_owned(), flight);
+        }
+    }
+
+    fn fresh(&mut self, session: &SessionKey, page: Option<&Page>) -> Flight {
+        self.last_number += 1;
+        Flight {
+            id: RequestId::from(format!("r-{}", self.last_number)),
+            session: session.clone(),
+            page: page.cloned(),
+            frame_id: None,
+            loader_id: String::new(),
+            url: String::new(),
+            resource_type: String::new(),
+            mime_type: String::new(),
+            started: 0.0,
+            decoded_bytes: 0,
+            redirects: 0,
+            announced: false,
+            from_memory: false,
+            ended: false,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, browser_id: &str) -> Option<&mut Flight> {
+        self.by_browser_id.get_mut(browser_id)
+    }
+
+    pub(super) fn id_of(&self, browser_id: &str) -> Option<RequestId> {
+        self.by_browser_id.get(browser_id).map(|flight| flight.id.clone())
+    }
+
+    pub(super) fn has_ended(&self, browser_id: &str) -> bool {
+        self.by_browser_id.get(browser_id).is_some_and(|flight| flight.ended)
+    }
+
+    /// Remembers an ended request for a while.
+    pub(super) fn end(&mut self, browser_id: &str) {
+        let Some(flight) = self.by_browser_id.get_mut(browser_id) else { return };
+        if std::mem::replace(&mut flight.ended, true) {
+            return;
+        }
+        self.ended.push_back(browser_id.to_owned());
+        if self.ended.len() > ENDED_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.by_browser_id.remove(&oldest);
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! Requests and responses, whoever sent them: documents, scripts, workers.
+//!
+//! One request keeps one id from its first event to its last, redirects included. A request may be
+//! told of by two sessions when its frame changes process; the second telling is not recorded again.
+
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use storage::event::catalog::{
+    NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkRequest, NetworkResponse,
+};
+use storage::event::{Context, Draft, Json, Symbol};
+use storage::ids::FrameId;
+use storage::limits::TEXT_FIELD_BYTES_MAX;
+
+use super::super::chromium::SessionKey;
+use super::super::handle::Page;
+use super::super::state::InFlight;
+use super::body::{Direction, Job};
+use super::flight::Flight;
+use super::outgoing::{Keep, Outgoing, truncated};
+use super::{Collector, Handled, read};
+use crate::browser::BodyPolicy;
+
+/// A method longer than this is cut; the page chooses it.
+const METHOD_BYTES_MAX: usize = 64;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WillBeSent {
+    request_id: String,
+    loader_id: String,
+    request: Request,
+    timestamp: f64,
+    wall_time: f64,
+    initiator: Initiator,
+    redirect_response: Option<Response>,
+    r#type: String,
+    frame_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Request {
+    url: String,
+    url_fragment: String,
+    method: String,
+    headers: Map<String, Value>,
+    post_data: Option<String>,
+    has_post_data: bool,
+    initial_priority: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Initiator {
+    r#type: String,
+    url: Option<String>,
+    line_number: Option<f64>,
+    stack: Option<InitiatorStack>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InitiatorStack {
+    call_frames: Vec<InitiatorFrame>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InitiatorFrame {
+    url: String,
+    line_number: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Received {
+    request_id: String,
+    loader_id: String,
+    timestamp: f64,
+    r#type: String,
+    response: Response,
+    frame_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Response {
+    url: String,
+    status: i64,
+    status_text: String,
+    headers: Map<String, Value>,
+    mime_type: String,
+    #[serde(rename = "remoteIPAddress")]
+    remote_address: Option<String>,
+    remote_port: Option<i64>,
+    from_disk_cache: bool,
+    from_service_worker: bool,
+    from_prefetch_cache: bool,
+    protocol: Option<String>,
+    timing: Option<Map<String, Value>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Progressed {
+    request_id: String,
+    timestamp: f64,
+    data_length: u64,
+    encoded_data_length: f64,
+    error_text: String,
+    canceled: bool,
+    blocked_reason: Option<String>,
+    cors_error_status: Option<CorsError>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct CorsError {
+    cors_error: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ExtraInfo {
+    request_id: String,
+    headers: Map<String, Value>,
+    status_code: Option<i64>,
+}
+
+impl Collector {
+    pub(super) fn network_event(&mut self, name: &str, session: &SessionKey, raw: &RawValue) -> Handled {
+        match name {
+            "requestWillBeSent" => self.request_sent(session, read(raw)?),
+            "responseReceived" => self.response_received(session, read(raw)?),
+            "dataReceived" => {
+                let progressed: Progressed = read(raw)?;
+                if let Some(flight) = self.flights.get_mut(&progressed.request_id) {
+                    flight.decoded_bytes += progressed.data_length;
+                }
+            }
+            "requestServedFromCache" => {
+                let progressed: Progressed = read(raw)?;
+                if let Some(flight) = self.flights.get_mut(&progressed.request_id) {
+                    flight.from_memory = true;
+                }
+            }
+            "loadingFinished" => self.finished(session, read(raw)?),
+            "loadingFailed" => self.failed(session, read(raw)?),
+            "requestWillBeSentExtraInfo" => self.headers(session, "request", read(raw)?),
+            "responseReceivedExtraInfo" => self.headers(session, "response", read(raw)?),
+            _ => return self.socket_event(name, session, raw),
+        }
+        Some(())
+    }
+
+    /// The flight of `browser_id`, new or known; a gap when there are too many.
+    pub(super) fn flight(&mut self, browser_id: &str, session: &SessionKey) -> Option<&mut Flight> {
+        let page = self.targets.get(session).and_then(|target| target.page.as_ref());
+        let flight = self.flights.entry(browser_id, session, page);
+        if flight.is_none() {
+            *self.losses.entry(("network.request".to_owned(), "queue_full")).or_default() += 1;
+        }
+        flight
+    }
+
+    /// The context of an event about `browser_id` at `timestamp` of the browser's monotonic clock.
+    pub(super) fn flight_context(&mut self, browser_id: &str, session: &SessionKey, timestamp: f64) -> Option<Context> {
+        let offset = self.wall_minus_monotonic;
+        let flight = self.flight(browser_id, session)?;
+        let (page, frame_id, id) = (flight.page.clone(), flight.frame_id.clone(), flight.id.clone());
+        let browser_time_micros = offset.filter(|_| timestamp > 0.0).map(|offset| super::micros(timestamp + offset));
+        Some(Context { frame_id, request_id: Some(id), browser_time_micros, ..self.page_context(page.as_ref()) })
+    }
+
+    fn request_sent(&mut self, session: &SessionKey, sent: WillBeSent) {
+        if sent.wall_time > 0.0 {
+            self.wall_minus_monotonic = Some(sent.wall_time - sent.timestamp);
+        }
+        let page = self.page_of(session).cloned();
+        if sent.redirect_response.is_none() {
+            self.flights.renew(&sent.request_id, session, page.as_ref());
+        }
+        let Some(flight) = self.flight(&sent.request_id, session) else { return };
+        if flight.announced && sent.redirect_response.is_none() {
+            return;
+        }
+        let url = format!("{}{}", sent.request.url, sent.request.url_fragment);
+        let from = std::mem::replace(&mut flight.url, url.clone());
+        flight.announced = true;
+        flight.session = session.clone();
+        flight.frame_id = sent.frame_id.as_deref().map(FrameId::from);
+        flight.loader_id.clone_from(&sent.loader_id);
+        flight.resource_type = sent.r#type.to_ascii_lowercase();
+        flight.redirects += u64::from(sent.redirect_response.is_some());
+        if flight.started == 0.0 {
+            flight.started = sent.timestamp;
+        }
+        let redirects = (flight.redirects > 0).then_some(flight.redirects);
+        let Some(context) = self.flight_context(&sent.request_id, session, sent.timestamp) else { return };
+        if let Some(response) = &sent.redirect_response {
+            let payload = NetworkRedirect {
+                url: self.setting.redactor.url(&from),
+                status: u64::try_from(response.status).unwrap_or(0),
+                location: self.setting.redactor.url(&url),
+                headers: self.setting.redactor.headers(&response.headers).0,
+            };
+            self.record(&context, &payload);
+        }
+        if let Some(page) = &page {
+            self.request_began(page, &sent);
+        }
+        self.record_request(context, &url, redirects, sent);
+    }
+
+    fn request_began(&mut self, page: &Page, sent: &WillBeSent) {
+        let frame_id = sent.frame_id.as_deref().map(FrameId::from);
+        let document = sent.r#type == "Document";
+        // These stay open for as long as the page wants.
+        let endless = matches!(sent.r#type.as_str(), "EventSource" | "WebSocket" | "Ping");
+        self.change(page, |state| {
+            if document && sent.request_id == sent.loader_id {
+                if frame_id.as_ref() == Some(&state.main_frame_id) {
+                    state.navigating = Some(sent.loader_id.clone());
+                }
+                let load = state.load_mut(&sent.loader_id);
+                load.frame_id.clone_from(&frame_id);
+                load.url.clone_from(&sent.request.url);
+            }
+            if !endless {
+                let request = InFlight { loader_id: sent.loader_id.clone(), frame_id, since: Instant::now() };
+                state.request_began(&sent.request_id, request);
+            }
+        });
+    }
+
+    fn record_request(&mut self, context: Context, url: &str, redirects: Option<u64>, sent: WillBeSent) {
+        let redactor = self.setting.redactor.clone();
+        let (headers, headers_cut) = redactor.headers(&sent.request.headers);
+        let post_data = sent.request.post_data.filter(|_| self.setting.body_policy != BodyPolicy::None);
+        let media_type = header(&sent.request.headers, "content-type").unwrap_or_default().to_owned();
+        let body = post_data.as_deref().map(|body| redactor.body(body, &media_type));
+        let url_cut = url.len() > TEXT_FIELD_BYTES_MAX && !url.starts_with("data:");
+        let mut payload = NetworkRequest {
+            url: redactor.url(url),
+            method: redactor.text(crate::redact::cut(&sent.request.method, METHOD_BYTES_MAX)),
+            resource_type: Symbol::fold(&sent.r#type),
+            headers,
+            initiator: self.initiator(&sent.initiator),
+            priority: (!sent.request.initial_priority.is_empty()).then(|| Symbol::fold(&sent.request.initial_priority)),
+            body_bytes: post_data.as_ref().map(|body| body.len() as u64),
+            body: body.as_deref().and_then(|body| redactor.short_body(body, TEXT_FIELD_BYTES_MAX)),
+            body_artifact: None,
+            redirects,
+            truncated_fields: truncated(&redactor, &[("url", url_cut), ("headers", headers_cut)]),
+        };
+        let fetch = post_data.is_none() && sent.request.has_post_data && redirects.is_none();
+        match body.filter(|_| payload.body.is_none()) {
+            Some(body) => {
+                let bytes = body.into_owned().into_bytes();
+                let finish_context = context.clone();
+                let finish = Box::new(move |handle| {
+                    payload.body_artifact = handle;
+                    Draft::new(&finish_context, &payload)
+                });
+                self.outgoing.push(Outgoing::Keep(Keep { bytes, purpose: "body", media_type, context, finish }));
+            }
+            None => {
+                self.record(&context, &payload);
+                if fetch {
+                    self.fetch_body(context, &sent.request_id, Direction::Request, media_type, 0);
+                }
+            }
+        }
+    }
+
+    fn initiator(&self, initiator: &Initiator) -> Option<Json> {
+        if initiator.r#type.is_empty() {
+            return None;
+        }
+        let frame = initiator.stack.as_ref().and_then(|stack| stack.call_frames.first());
+        let url = initiator.url.as_deref().or_else(|| frame.map(|frame| frame.url.as_str()));
+        let line = initiator.line_number.or_else(|| frame.map(|frame| frame.line_number));
+        let mut shown = json!({ "type": initiator.r#type });
+        if let Some(url) = url.filter(|url| !url.is_empty()) {
+            shown["url"] = self.setting.redactor.url(url).as_str().into();
+        }
+        if let Some(line) = line {
+            shown["line"] = (line as u64).saturating_add(1).into();
+        }
+        Some(self.setting.redactor.json(&shown))
+    }
+
+    fn response_received(&mut self, session: &SessionKey, received: Received) {
+        let Some(flight) = self.flight(&received.request_id, session) else { return };
+        let response = received.response;
+        flight.session = session.clone();
+        flight.mime_type.clone_from(&response.mime_type);
+        if flight.frame_id.is_none() {
+            flight.frame_id = received.frame_id.map(FrameId::from);
+        }
+        let from_memory = flight.from_memory;
+        let (page, frame_id) = (flight.page.clone(), flight.frame_id.clone());
+        let Some(context) = self.flight_context(&received.request_id, session, received.timestamp) else { return };
+        if let (Some(page), "Document") = (page, received.r#type.as_str()) {
+            let status = u16::try_from(response.status).ok();
+            self.change(&page, |state| {
+                let load = state.load_mut(&received.loader_id);
+                load.status = status;
+                load.url.clone_from(&response.url);
+                load.frame_id = frame_id.or(load.frame_id.take());
+            });
+        }
+        let redactor = &self.setting.redactor;
+        let (headers, headers_cut) = redactor.headers(&response.headers);
+        let served_from = match () {
+            () if from_memory => Some("memory"),
+            () if response.from_service_worker => Some("service_worker"),
+            () if response.from_prefetch_cache => Some("prefetch"),
+            () if response.from_disk_cache => Some("disk"),
+            () => None,
+        };
+        let payload = NetworkResponse {
+            url: redactor.url(&response.url),
+            status: u64::try_from(response.status).unwrap_or(0),
+            status_text: redactor.text(&response.status_text),
+            mime_type: redactor.text(&response.mime_type),
+            protocol: response.protocol.as_deref().map(Symbol::fold),
+            headers,
+            remote_address: remote_address(&response).map(|address| redactor.text(&address)),
+            served_from: served_from.map(Symbol::fold),
+            timing: response.timing.as_ref().and_then(timing).map(|timing| redactor.json(&timing)),
+            truncated_fields: truncated(redactor, &[("headers", headers_cut)]),
+        };
+        self.record(&context, &payload);
+    }
+
+    fn finished(&mut self, session: &SessionKey, progressed: Progressed) {
+        let browser_id = progressed.request_id;
+        let Some(context) = self.flight_context(&browser_id, session, progressed.timestamp) else { return };
+        let Some(flight) = self.flights.get_mut(&browser_id) else { return };
+        flight.session = session.clone();
+        let (decoded_bytes, media_type) = (flight.decoded_bytes, flight.mime_type.clone());
+        let inline = flight.url.starts_with("data:");
+        let payload = NetworkFinished {
+            encoded_bytes: progressed.encoded_data_length.max(0.0) as u64,
+            decoded_bytes: Some(decoded_bytes),
+            duration_ms: duration_ms(flight, progressed.timestamp),
+        };
+        self.record(&context, &payload);
+        self.flight_ended(&browser_id);
+        if !inline {
+            self.fetch_body(context, &browser_id, Direction::Response, media_type, decoded_bytes);
+        }
+    }
+
+    fn failed(&mut self, session: &SessionKey, progressed: Progressed) {
+        let browser_id = progressed.request_id;
+        let Some(context) = self.flight_context(&browser_id, session, progressed.timestamp) else { return };
+        let Some(flight) = self.flights.get_mut(&browser_id) else { return };
+        let payload = NetworkFailed {
+            error: self.setting.redactor.text(&progressed.error_text),
+            canceled: progressed.canceled,
+            blocked_reason: progressed.blocked_reason.as_deref().map(Symbol::fold),
+            cors_error: progressed.cors_error_status.map(|status| Symbol::fold(&status.cors_error)),
+            duration_ms: duration_ms(flight, progressed.timestamp),
+        };
+        let document = flight.page.clone().filter(|_| flight.resource_type == "document");
+        let loader_id = flight.loader_id.clone();
+        self.record(&context, &payload);
+        self.flight_ended(&browser_id);
+        if let Some(page) = document {
+            self.change(&page, |state| {
+                state.load_mut(&loader_id).failure = Some(progressed.error_text);
+                if state.navigating.as_deref() == Some(&loader_id) {
+                    state.navigating = None;
+                }
+            });
+        }
+    }
+
+    fn flight_ended(&mut self, browser_id: &str) {
+        self.flights.end(browser_id);
+        let page = self.flights.get_mut(browser_id).and_then(|flight| flight.page.clone());
+        if let Some(page) = page {
+            self.change(&page, |state| state.request_ended(browser_id));
+        }
+    }
+
+    fn headers(&mut self, session: &SessionKey, direction: &'static str, extra: ExtraInfo) {
+        let Some(context) = self.flight_context(&extra.request_id, session, 0.0) else { return };
+        let headers = self.setting.redactor.headers(&extra.headers).0;
+        let status = extra.status_code.and_then(|status| u64::try_from(status).ok());
+        self.record(&context, &NetworkHeaders { direction: Symbol::fold(direction), status, headers });
+    }
+
+    fn fetch_body(&mut self, context: Context, browser_id: &str, direction: Direction, media_type: String, decoded_bytes: u64) {
+        let Some(flight) = self.flights.get_mut(browser_id) else { return };
+        let session = flight.session.clone();
+        let job = Job { context, session, browser_id: browser_id.to_owned(), direction, media_type, decoded_bytes };
+        if let Some((context, refused)) = self.fetcher.submit(job) {
+            self.record(&context, &refused);
+        }
+    }
+}
+
+fn duration_ms(flight: &Flight, timestamp: f64) -> Option<f64> {
+    (flight.started > 0.0 && timestamp >= flight.started).then(|| (timestamp - flight.started) * 1000.0)
+}
+
+pub(super) fn header<'a>(headers: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).and_then(|(_, value)| value.as_str())
+}
+
+fn remote_address(response: &Response) -> Option<String> {
+    let address = response.remote_address.as_deref().filter(|address| !address.is_empty())?;
+    Some(response.remote_port.map_or_else(|| address.to_owned(), |port| format!("{address}:{port}")))
+}
+
+/// The phases the browser measured, in milliseconds since the request started.
+fn timing(raw: &Map<String, Value>) -> Option<Value> {
+    const PHASES: [(&str, &str); 11] = [
+        ("dnsStart", "dns_start"),
+        ("dnsEnd", "dns_end"),
+        ("connectStart", "connect_start"),
+        ("connectEnd", "connect_end"),
+        ("sslStart", "ssl_start"),
+        ("sslEnd", "ssl_end"),
+        ("sendStart", "send_start"),
+        ("sendEnd", "send_end"),
+        ("workerStart", "worker_start"),
+        ("receiveHeadersStart", "headers_start"),
+        ("receiveHeadersEnd", "headers_end"),
+    ];
+    let measured = |(theirs, ours): &(&str, &str)| {
+        let value = raw.get(*theirs)?.as_f64().filter(|value| *value >= 0.0)?;
+        Some(((*ours).to_owned(), json!(value)))
+    };
+    let phases: Map<String, Value> = PHASES.iter().filter_map(measured).collect();
+    (!phases.is_empty()).then_some(Value::Object(phases))
+}
+

@@ -1,0 +1,178 @@
+//! Whether an element can be acted on, and where: shown, enabled, in view, still, not covered.
+//!
+//! The kit looks from inside the document and waits there for changes; this side walks outward
+//! through the frames around it and keeps the deadline.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use storage::ids::FrameId;
+
+use super::error::PageError;
+use super::kit::KitError;
+use super::resolve::Element;
+use crate::browser::Page;
+use crate::deadline::Deadline;
+
+/// An obstacle that has stood unchanged for this long, on a page at rest, is reported.
+const OBSTACLE_REST: Duration = Duration::from_millis(1000);
+/// An element that keeps moving is reported after this long.
+const MOVING_MAX: Duration = Duration::from_secs(5);
+/// One wait inside the page, so that the frames around it are looked at again now and then.
+const LOOK_MAX: Duration = Duration::from_millis(2000);
+/// Frames around a frame.
+const FRAME_DEPTH_MAX: usize = 64;
+
+/// What an action needs of its element.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Need {
+    pub(super) enabled: bool,
+    pub(super) pointer: bool,
+    /// From the element's top left corner, in CSS pixels.
+    pub(super) position: Option<(f64, f64)>,
+}
+
+/// A point to put the pointer, with what is needed to look again.
+#[derive(Debug, Clone)]
+pub(super) struct Spot {
+    pub(super) element: Element,
+    /// In the top document's viewport.
+    pub(super) x: f64,
+    pub(super) y: f64,
+}
+
+impl Need {
+    fn request(self, stable: bool, deadline: Deadline) -> Value {
+        let wait = deadline.remaining().min(LOOK_MAX);
+        json!({
+            "action": "prepare",
+            "enabled": self.enabled,
+            "pointer": self.pointer,
+            "position": self.position.map(|(x, y)| [x, y]),
+            "stable": stable,
+            "ms": millis(wait),
+            "quiet": millis(OBSTACLE_REST),
+        })
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The waiting part of a kit action that needs an element in a certain condition.
+pub(super) fn patience(deadline: Deadline) -> Value {
+    json!({ "ms": millis(deadline.remaining().min(LOOK_MAX)), "quiet": millis(OBSTACLE_REST) })
+}
+
+/// Collects why an element cannot be acted on yet, and says when to stop trying.
+pub(super) struct Obstacles {
+    selector: String,
+    last: Option<String>,
+    moving: Deadline,
+}
+
+impl Obstacles {
+    pub(super) fn new(selector: &str) -> Self {
+        Self { selector: selector.to_owned(), last: None, moving: Deadline::after(MOVING_MAX) }
+    }
+
+    /// Takes a refusal of the kit. An error when it is final.
+    pub(super) fn add(&mut self, refusal: &Value, deadline: Deadline) -> Result<(), PageError> {
+        let reason = refusal["reason"].as_str().unwrap_or("unknown").to_owned();
+        let final_moving = reason == "moving" && self.moving.passed();
+        let over = refusal["quiet"] == true || final_moving || deadline.passed();
+        self.last = Some(reason);
+        if over { Err(self.error()) } else { Ok(()) }
+    }
+
+    pub(super) fn error(&self) -> PageError {
+        PageError::not_actionable(&self.selector, self.last.clone().unwrap_or_else(|| "unknown".into()))
+    }
+
+    /// A deadline that passes over a known obstacle is that obstacle.
+    pub(super) fn explain(&self, error: PageError) -> PageError {
+        if matches!(error, PageError::Timeout) && self.last.is_some() { self.error() } else { error }
+    }
+}
+
+impl Page {
+    /// Runs a kit action that answers `ok` or a reason, until it is `ok`.
+    pub(super) async fn element_ready(
+        &self,
+        selector: &str,
+        obstacles: &mut Obstacles,
+        request: &(dyn Fn(Deadline) -> Value + Sync),
+        deadline: Deadline,
+    ) -> Result<Element, PageError> {
+        loop {
+            let found = self.element(selector, &request(deadline), deadline).await;
+            let element = found.map_err(|error| obstacles.explain(error))?;
+            if element.value["ok"] == true {
+                return Ok(element);
+            }
+            obstacles.add(&element.value, deadline)?;
+        }
+    }
+
+    /// Waits for a point where the pointer reaches the element.
+    pub(super) async fn spot(
+        &self,
+        selector: &str,
+        need: Need,
+        stable: bool,
+        obstacles: &mut Obstacles,
+        deadline: Deadline,
+    ) -> Result<Spot, PageError> {
+        let request = move |deadline: Deadline| need.request(stable, deadline);
+        loop {
+            let element = self.element_ready(selector, obstacles, &request, deadline).await?;
+            let (x, y) = (number(&element.value["x"]), number(&element.value["y"]));
+            match self.outward(&element.frame_id, x, y, deadline).await {
+                Ok(Ok((x, y))) => return Ok(Spot { element, x, y }),
+                Ok(Err(refusal)) => {
+                    obstacles.add(&refusal, deadline)?;
+                    self.pause(deadline).await.map_err(|error| obstacles.explain(error))?;
+                }
+                Err(KitError::Lost) => self.pause(deadline).await.map_err(|error| obstacles.explain(error))?,
+                Err(KitError::Page(error)) => return Err(obstacles.explain(error)),
+            }
+        }
+    }
+
+    /// Whether the element is still where it was, and still on top. The refusal otherwise.
+    pub(super) async fn still(&self, spot: &Spot, deadline: Deadline) -> Result<Option<Value>, PageError> {
+        let seen = &spot.element.value;
+        let then = json!({ "action": "recheck", "x": seen["x"], "y": seen["y"], "box": seen["box"], "tick": seen["tick"] });
+        match self.act(&spot.element.frame_id, spot.element.id, &then, deadline).await {
+            Ok(answer) if answer["ok"] == true => Ok(None),
+            Ok(refusal) => Ok(Some(refusal)),
+            Err(KitError::Lost) => Ok(Some(json!({ "reason": "detached" }))),
+            Err(KitError::Page(error)) => Err(error),
+        }
+    }
+
+    /// Carries a point of a frame's viewport to the top document's, seeing to it that every frame on
+    /// the way shows it.
+    async fn outward(&self, frame_id: &FrameId, x: f64, y: f64, deadline: Deadline) -> Result<Result<(f64, f64), Value>, KitError> {
+        let (mut frame_id, mut x, mut y) = (frame_id.clone(), x, y);
+        for _ in 0..FRAME_DEPTH_MAX {
+            let parent = self.state().frame(&frame_id).ok_or(KitError::Lost)?.parent.clone();
+            let Some(parent) = parent else { return Ok(Ok((x, y))) };
+            let session = self.state().frame(&parent).ok_or(KitError::Lost)?.session.clone();
+            let owner = self.kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame_id.as_str() }), deadline).await?;
+            let backend_node_id = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
+            let id = self.keep_backend_node(&parent, backend_node_id, deadline).await?;
+            let answer = self.act(&parent, id, &json!({ "action": "inside", "x": x, "y": y }), deadline).await?;
+            if answer["ok"] != true {
+                return Ok(Err(answer));
+            }
+            (frame_id, x, y) = (parent, number(&answer["x"]), number(&answer["y"]));
+        }
+        Ok(Err(json!({ "reason": "too many frames around it", "quiet": true })))
+    }
+}
+
+pub(super) fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}

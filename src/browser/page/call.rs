@@ -1,0 +1,191 @@
+//! How an operation talks to its page and how it ends: by the answer, the deadline, a dialog, or the
+//! end of the page, whichever comes first.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::PageError;
+use crate::browser::state::{Dialog, PageState};
+use crate::browser::{CdpError, Page, SessionKey, WaitError};
+use crate::deadline::Deadline;
+
+/// A navigation that an action set off is waited for at most this long, until it commits.
+const COMMIT_WAIT: Duration = Duration::from_secs(5);
+/// One that was asked for has to begin within this, or nothing came of it.
+const BEGIN_WAIT: Duration = Duration::from_millis(500);
+
+/// What an action left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActionDone {
+    /// A dialog that it opened and that now blocks the page.
+    pub dialog: Option<Dialog>,
+    /// Whether the page shows another document since.
+    pub navigated: bool,
+    /// The text went into a password field: it must not be recorded.
+    pub password_field: bool,
+}
+
+/// How a piece of work ended that a dialog may interrupt.
+pub(super) enum Raced<T> {
+    Done(T),
+    Dialog(Dialog),
+}
+
+/// Counters of a page's state at the moment an action begins.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    dialogs: u64,
+    requested: u64,
+    pub(super) committed: u64,
+    pub(super) same_document: u64,
+    pub(super) downloads: u64,
+}
+
+impl Page {
+    /// Runs a command on `session` of this page.
+    pub(super) async fn command(
+        &self,
+        session: &SessionKey,
+        method: &str,
+        params: Value,
+        deadline: Deadline,
+    ) -> Result<Value, PageError> {
+        let answer = self.connection().raw(Some(session), method, params, deadline).await;
+        answer.map_err(|error| self.fault(&error, method))
+    }
+
+    /// What a failed command says about this page.
+    pub(super) fn fault(&self, error: &CdpError, method: &str) -> PageError {
+        match error {
+            CdpError::Timeout => PageError::Timeout,
+            CdpError::Closed => self.end().unwrap_or(PageError::PageClosed),
+            // The target's own end may reach us after the refusal it causes.
+            CdpError::Protocol { code: -32001, .. } => self.end().unwrap_or(PageError::PageClosed),
+            CdpError::Protocol { message, .. } => self.end().unwrap_or_else(|| PageError::internal(format!("{method}: {message}"))),
+            CdpError::TooLarge | CdpError::Undecodable => PageError::internal(format!("{method}: {error}")),
+        }
+    }
+
+    /// Why nothing can be done with the page any more.
+    fn end(&self) -> Option<PageError> {
+        if self.connection().closed().borrow().is_some() {
+            return Some(PageError::BrowserGone);
+        }
+        let state = self.state();
+        if state.crashed {
+            return Some(PageError::PageCrashed);
+        }
+        state.closed.then_some(PageError::PageClosed)
+    }
+
+    pub(super) fn waited(&self, error: WaitError) -> PageError {
+        match error {
+            WaitError::Passed => PageError::Timeout,
+            WaitError::Crashed => PageError::PageCrashed,
+            WaitError::Closed => self.end().unwrap_or(PageError::PageClosed),
+        }
+    }
+
+    /// Fails when the page cannot take an operation: a dialog is open, or it is gone.
+    pub(super) fn free(&self) -> Result<Mark, PageError> {
+        if let Some(end) = self.end() {
+            return Err(end);
+        }
+        let state = self.state();
+        match &state.dialog {
+            Some(dialog) => Err(PageError::DialogOpen { dialog: Box::new(dialog.clone()) }),
+            None => Ok(Mark::of(&state)),
+        }
+    }
+
+    /// Runs `work` until it ends, a dialog opens, the page ends, or the deadline passes.
+    pub(super) async fn race<T>(
+        &self,
+        mark: Mark,
+        deadline: Deadline,
+        work: impl Future<Output = Result<T, PageError>> + Send,
+    ) -> Result<Raced<T>, PageError> {
+        let opened = |state: &PageState| {
+            let new = state.dialogs_opened > mark.dialogs;
+            state.dialog.clone().filter(|_| new)
+        };
+        tokio::select! {
+            biased;
+            done = work => done.map(Raced::Done),
+            dialog = self.wait(deadline, opened) => match dialog {
+                Ok(dialog) => Ok(Raced::Dialog(dialog)),
+                Err(error) => Err(self.waited(error)),
+            },
+        }
+    }
+
+    /// As [`Page::race`], for work that has not touched the page when a dialog interrupts it.
+    pub(super) async fn race_undone<T>(
+        &self,
+        mark: Mark,
+        deadline: Deadline,
+        work: impl Future<Output = Result<T, PageError>> + Send,
+    ) -> Result<T, PageError> {
+        match self.race(mark, deadline, work).await? {
+            Raced::Done(done) => Ok(done),
+            Raced::Dialog(dialog) => Err(PageError::DialogOpen { dialog: Box::new(dialog) }),
+        }
+    }
+
+    /// Runs the effect of an action and sees it through: until its navigation commits, if it set one
+    /// off, or its dialog opens.
+    pub(super) async fn effect(
+        &self,
+        mark: Mark,
+        deadline: Deadline,
+        work: impl Future<Output = Result<(), PageError>> + Send,
+    ) -> Result<ActionDone, PageError> {
+        match self.race(mark, deadline, work).await {
+            Ok(Raced::Done(())) => {}
+            Ok(Raced::Dialog(dialog)) => return Ok(ActionDone { dialog: Some(dialog), ..ActionDone::default() }),
+            // A page that closes on a click has taken the click.
+            Err(PageError::PageClosed) => return Ok(ActionDone::default()),
+            Err(error) => return Err(error),
+        }
+        self.settle(mark, deadline).await
+    }
+
+    async fn settle(&self, mark: Mark, deadline: Deadline) -> Result<ActionDone, PageError> {
+        let settled = |state: &PageState| {
+            let dialog = state.dialog.clone().filter(|_| state.dialogs_opened > mark.dialogs);
+            let navigated = state.navigations_committed > mark.committed;
+            let over = dialog.is_some()
+                || navigated
+                || state.navigations_requested == mark.requested
+                || state.same_document_navigations > mark.same_document
+                || state.downloads_started > mark.downloads;
+            over.then_some(ActionDone { dialog, navigated, password_field: false })
+        };
+        let begun = |state: &PageState| settled(state).map(Some).or_else(|| state.navigating.as_ref().map(|_| None));
+        match self.wait(deadline.within(BEGIN_WAIT), begun).await {
+            Ok(Some(done)) => return Ok(done),
+            Ok(None) => {}
+            Err(_) => return Ok(ActionDone::default()),
+        }
+        let ended = |state: &PageState| settled(state).or_else(|| state.navigating.is_none().then(ActionDone::default));
+        // The action is done whether or not its navigation commits in time.
+        Ok(self.wait(deadline.within(COMMIT_WAIT), ended).await.unwrap_or_default())
+    }
+}
+
+impl Mark {
+    pub(super) fn dialogs(self) -> u64 {
+        self.dialogs
+    }
+
+    fn of(state: &PageState) -> Self {
+        Self {
+            dialogs: state.dialogs_opened,
+            requested: state.navigations_requested,
+            committed: state.navigations_committed,
+            same_document: state.same_document_navigations,
+            downloads: state.downloads_started,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What can be done with a page: go somewhere, wait, find elements, act on them, look at it.
+//!
+//! Every operation takes one deadline and ends by it. It fails at once when a dialog blocks the page
+//! or the page is gone, and returns at once when its own doing opens a dialog. Read [`call`] first
+//! (how commands end), then [`kit`] (the script in each frame), [`resolve`] (selector to element).
+
+mod actionability;
+mod ax;
+mod call;
+mod error;
+mod evaluate;
+mod fill;
+mod glob;
+mod keyboard;
+mod keys;
+mod kit;
+mod locator;
+mod navigation;
+mod pointer;
+mod references;
+mod resolve;
+mod role;
+mod screenshot;
+mod scroll;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod typing;
+mod wait;
+
+pub use call::ActionDone;
+pub use error::PageError;
+pub use evaluate::EvaluateResult;
+pub use glob::UrlPattern;
+pub use keys::{Chord, Modifier};
+pub use kit::Memory;
+pub use locator::{Locator, SELECTOR_BYTES_MAX};
+pub use navigation::{Direction, Navigated};
+pub use pointer::{ClickOptions, MouseButton};
+pub use screenshot::{Clip, SCREENSHOT_SIDE_MAX, Screenshot, ScreenshotOptions};
+pub use scroll::{ScrollOffset, ScrollTarget};
+pub use snapshot::Snapshot;
+pub use wait::{LoadState, SelectorState};

@@ -1,0 +1,165 @@
+//! The command line: what was typed, checked for form only. Values are checked with those of the
+//! other sources in `resolve`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches};
+use storage::event::Kind as EventKind;
+
+use super::options::{Kind, OPTIONS, OptionFacts, Reach};
+use super::resolve::{Flags, resolve};
+use super::{Command, Config, ConfigError, Environment, ExportFormat, ExportOrder, TailOrder};
+
+/// What the program was asked to do. `arguments` begin with the program's own name.
+///
+/// # Errors
+/// Every problem found on the command line, in the environment and in the file.
+pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Command, ConfigError> {
+    let matches = match command_line().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return Ok(Command::Print(error.render().to_string()));
+        }
+        Err(error) => {
+            let text = error.render().to_string();
+            return Err(ConfigError { problems: vec![text.trim_start_matches("error: ").trim_end().to_owned()] });
+        }
+    };
+    match matches.subcommand() {
+        None => Ok(Command::Serve(config(&matches, environment)?)),
+        Some(("export", given)) => export(given, environment),
+        Some(("tail", given)) => tail(given, environment),
+        Some(("doctor", given)) => Ok(Command::Doctor(config(given, environment)?)),
+        Some(("config", given)) => {
+            let given = given.subcommand_matches("show").unwrap_or(given);
+            Ok(Command::ShowConfig { config: config(given, environment)?, json: given.get_flag("json") })
+        }
+        Some((_, given)) => Ok(Command::Serve(config(given, environment)?)),
+    }
+}
+
+fn command_line() -> clap::Command {
+    let json = || switch("json", "Print JSON, one object a line");
+    let show = with_options(clap::Command::new("show"), Reach::Serving).arg(json());
+    let config = with_options(clap::Command::new("config"), Reach::Serving).arg(json());
+    with_options(clap::Command::new("pageledger"), Reach::Serving)
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A browser gateway for AI agents that keeps the books: real Chromium over MCP, every event in a durable log.\nWithout a command it serves MCP over stdio.")
+        .after_help(AFTER_HELP)
+        .args_conflicts_with_subcommands(true)
+        .subcommand(with_options(clap::Command::new("serve"), Reach::Serving).about("Serve MCP over stdio, or over HTTP with --http"))
+        .subcommand(export_command().arg(json()))
+        .subcommand(tail_command().arg(json()))
+        .subcommand(
+            config
+                .about("Show every option, its value and where it came from")
+                .args_conflicts_with_subcommands(true)
+                .subcommand(show.about("Show every option, its value and where it came from")),
+        )
+        .subcommand(
+            with_options(clap::Command::new("doctor"), Reach::Serving)
+                .about("Check that Chromium is there and that the data directory is sound"),
+        )
+}
+
+const AFTER_HELP: &str = "Each option can also be set as an environment variable (BROWSER_MCP_ and the \
+option's name, for example BROWSER_MCP_DATA_DIR) or in the TOML file (data_dir = \"...\").\n\
+A flag goes before the environment, the environment before the file, the file before the default.\n\
+Exit codes: 0 done, 64 wrong options, 65 damaged data, 66 nothing of that name, 69 not available, 74 input or output failed, 75 in use.";
+
+fn export_command() -> clap::Command {
+    let command = clap::Command::new("export")
+        .about("Write the history of a session to a file; works beside a running server")
+        .arg(text("session", "SESSION", "Session to export").required(true))
+        .arg(text("format", "FORMAT", "Form of the file").value_parser(["parquet", "ndjson"]).default_value("parquet"))
+        .arg(text("out", "FILE", "File to write; replaced only when the export is whole").required(true));
+    with_options(command, Reach::Every)
+}
+
+fn tail_command() -> clap::Command {
+    let command = clap::Command::new("tail")
+        .about("Print events, oldest first; works beside a running server")
+        .arg(text("session", "SESSION", "Only events of this session"))
+        .arg(text("kind", "KIND", "Only events of this kind, for example console.message; may be repeated").action(ArgAction::Append))
+        .arg(switch("follow", "Go on with events as they come"));
+    with_options(command, Reach::Every)
+}
+
+fn export(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
+    let format = if word(given, "format") == Some("ndjson") { ExportFormat::Ndjson } else { ExportFormat::Parquet };
+    Ok(Command::Export(ExportOrder {
+        config: config(given, environment)?,
+        session: word(given, "session").unwrap_or_default().to_owned(),
+        format,
+        out: PathBuf::from(word(given, "out").unwrap_or_default()),
+        json: given.get_flag("json"),
+    }))
+}
+
+fn tail(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
+    let mut problems = Vec::new();
+    let mut kinds = Vec::new();
+    for name in given.get_many::<String>("kind").unwrap_or_default() {
+        match EventKind::from_name(name) {
+            Some(kind) => kinds.push(kind),
+            None => problems.push(format!("flag --kind: no kind of event is called {name:?}")),
+        }
+    }
+    let config = config(given, environment).map_err(|error| problems.extend(error.problems));
+    match config {
+        Ok(config) if problems.is_empty() => Ok(Command::Tail(TailOrder {
+            config,
+            session: word(given, "session").map(str::to_owned),
+            kinds,
+            follow: given.get_flag("follow"),
+            json: given.get_flag("json"),
+        })),
+        _ => Err(ConfigError { problems }),
+    }
+}
+
+fn config(given: &ArgMatches, environment: &Environment) -> Result<Config, ConfigError> {
+    // `export` and `tail` do not know the options that are about serving.
+    let said = |row: &OptionFacts| given.try_get_one::<String>(row.key).ok().flatten().cloned();
+    let values = OPTIONS.iter().filter_map(|row| Some((row.key, said(row)?))).collect();
+    resolve(&Flags { values, config: word(given, "config").map(str::to_owned) }, environment)
+}
+
+fn with_options(command: clap::Command, reach: Reach) -> clap::Command {
+    let rows = OPTIONS.iter().filter(|row| reach == Reach::Serving || row.reach == Reach::Every);
+    let command = command.arg(text("config", "FILE", "TOML file with options [default: pageledger/config.toml in the platform's configuration directory]"));
+    rows.fold(command, |command, row| command.arg(option(row)))
+}
+
+fn option(row: &OptionFacts) -> Arg {
+    let value_name = match row.kind {
+        Kind::Address => "ADDRESS:PORT",
+        Kind::Path => "PATH",
+        Kind::Count { .. } => "N",
+        Kind::Bytes { .. } => "BYTES",
+        Kind::Seconds { .. } => "SECONDS",
+        Kind::Switch => "BOOL",
+        Kind::Word(_) => "WORD",
+    };
+    let values = if let Kind::Word(words) = row.kind { format!(" ({})", words.join(", ")) } else { String::new() };
+    let help = format!("{}{values} [default: {}]", row.text, row.default_text());
+    let argument = Arg::new(row.key).long(row.flag).value_name(value_name).help(help);
+    match row.kind {
+        Kind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        _ => argument,
+    }
+}
+
+fn text(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value_name).help(help)
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+fn word<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
+    given.get_one::<String>(name).map(String::as_str)
+}

@@ -1,0 +1,139 @@
+//! The real configuration: typed, checked, and each value with where it came from.
+//!
+//! Everything about options stands once, in [`options`]; command line, environment, file, help,
+//! README section and `config show` are made from those rows. Precedence: flag, environment, file,
+//! default. Past this module nobody reads the environment. Values that do not hold stop the start
+//! with every problem named, never with the first alone.
+
+mod arguments;
+mod environment;
+pub mod options;
+mod resolve;
+mod show;
+mod value;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use arguments::parse;
+pub use environment::Environment;
+pub use options::{OPTIONS, OptionFacts};
+pub use show::{Shown, options_markdown};
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Command {
+    /// Serve MCP: the default.
+    Serve(Config),
+    Export(ExportOrder),
+    Tail(TailOrder),
+    /// `config show`.
+    ShowConfig { config: Config, json: bool },
+    Doctor(Config),
+    /// Help or version: print it and end well.
+    Print(String),
+}
+
+/// How the server runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Serve MCP over HTTP here instead of over stdio.
+    pub http: Option<SocketAddr>,
+    /// Serve metrics and health here beside stdio.
+    pub metrics: Option<SocketAddr>,
+    pub data_dir: PathBuf,
+    pub chromium: Option<PathBuf>,
+    pub chromium_sandbox: bool,
+    pub headless: bool,
+    pub max_instances: usize,
+    pub max_result_bytes: usize,
+    /// A whole call, queue time included, when the caller names no time.
+    pub operation_timeout: Duration,
+    pub launch_timeout: Duration,
+    pub close_timeout: Duration,
+    /// `None`: sessions may be left alone for ever.
+    pub idle_ttl: Option<Duration>,
+    pub lane_depth: usize,
+    pub capture_bodies: CaptureBodies,
+    pub body_bytes_max: u64,
+    pub artifact_quota_bytes: u64,
+    pub log_level: LogLevel,
+    pub log_format: LogFormat,
+    /// Every option with its value and where it came from, in the table's order.
+    pub shown: Vec<Shown>,
+}
+
+/// Which bodies of requests and responses are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureBodies {
+    Text,
+    All,
+    None,
+}
+
+/// How much the server says on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// `pageledger export`.
+#[derive(Debug)]
+pub struct ExportOrder {
+    pub config: Config,
+    pub session: String,
+    pub format: ExportFormat,
+    pub out: PathBuf,
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    Parquet,
+    Ndjson,
+}
+
+/// `pageledger tail`.
+#[derive(Debug)]
+pub struct TailOrder {
+    pub config: Config,
+    pub session: Option<String>,
+    /// Empty: all kinds.
+    pub kinds: Vec<storage::event::Kind>,
+    pub follow: bool,
+    pub json: bool,
+}
+
+/// Why the program cannot start as asked: all of it. Exit code 64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, problem) in self.problems.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! The table of options. Read this first.
+//!
+//! A row's names follow one rule: key `data_dir`, flag `--data-dir`, variable
+//! `BROWSER_MCP_DATA_DIR`. To add an option: a row here, its numbers in `limits`, a field in `Config`
+//! and its line in `resolve`.
+
+use super::environment::Environment;
+use crate::limits::{
+    ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BODY_BYTES_DEFAULT,
+    BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, IDLE_TTL_SECONDS_MAX, INSTANCE_MEMORY_BYTES,
+    INSTANCES_DEFAULT_MAX, INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX, LAUNCH_TIMEOUT_DEFAULT_SECONDS,
+    OPERATION_TIMEOUT_DEFAULT_SECONDS, RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN,
+    TIMEOUT_SECONDS_MAX,
+};
+
+/// One option, as data.
+#[derive(Debug)]
+pub struct OptionFacts {
+    /// Member of the file, and the name in `config show`.
+    pub key: &'static str,
+    /// Flag, without its dashes.
+    pub flag: &'static str,
+    /// Environment variable.
+    pub variable: &'static str,
+    pub kind: Kind,
+    pub default: Default,
+    /// Whether every command takes it, or only those that serve or speak about serving.
+    pub reach: Reach,
+    pub text: &'static str,
+}
+
+/// What values an option takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    Address,
+    Path,
+    Count { min: u64, max: u64 },
+    Bytes { min: u64, max: u64 },
+    /// Decimals are allowed; `zero` says whether 0 is.
+    Seconds { zero: bool, max: u64 },
+    Switch,
+    /// One of these, in any case.
+    Word(&'static [&'static str]),
+}
+
+/// What holds when nobody says anything.
+#[derive(Debug, Clone, Copy)]
+pub enum Default {
+    /// No value: the option is off.
+    Nothing,
+    Number(u64),
+    Text(&'static str),
+    /// Worked out from the surroundings, and described in words.
+    Derived(&'static str, fn(&Environment) -> Option<String>),
+}
+
+/// Which commands take an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Every,
+    Serving,
+}
+
+impl OptionFacts {
+    /// What the default is, for people.
+    #[must_use]
+    pub fn default_text(&self) -> String {
+        match self.default {
+            Default::Nothing => "none".to_owned(),
+            Default::Number(number) => number.to_string(),
+            Default::Text(text) | Default::Derived(text, _) => text.to_owned(),
+        }
+    }
+
+    /// What values are taken, for people.
+    #[must_use]
+    pub fn kind_text(&self) -> String {
+        match self.kind {
+            Kind::Address => "address:port".to_owned(),
+            Kind::Path => "path".to_owned(),
+            Kind::Count { min, max } => format!("{min} to {max}"),
+            Kind::Bytes { min, max } => format!("bytes, {min} to {max}"),
+            Kind::Seconds { zero: true, max } => format!("seconds, 0 to {max}"),
+            Kind::Seconds { zero: false, max } => format!("seconds, above 0, up to {max}"),
+            Kind::Switch => "true or false".to_owned(),
+            Kind::Word(words) => words.join(", "),
+        }
+    }
+}
+
+/// Every option, in the order in which help and README show them.
+pub static OPTIONS: &[OptionFacts] = &[
+    OptionFacts {
+        key: "http",
+        flag: "http",
+        variable: "BROWSER_MCP_HTTP",
+        kind: Kind::Address,
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Serve MCP over HTTP at this address (/mcp, /metrics, /healthz, /readyz) instead of over stdio",
+    },
+    OptionFacts {
+        key: "metrics",
+        flag: "metrics",
+        variable: "BROWSER_MCP_METRICS",
+        kind: Kind::Address,
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Serve /metrics, /healthz and /readyz at this address while MCP runs over stdio",
+    },
+    OptionFacts {
+        key: "data_dir",
+        flag: "data-dir",
+        variable: "BROWSER_MCP_DATA_DIR",
+        kind: Kind::Path,
+        default: Default::Derived("pageledger in the platform's data directory", data_dir),
+        reach: Reach::Every,
+        text: "Directory of the log, its index and the kept artifacts",
+    },
+    OptionFacts {
+        key: "chromium",
+        flag: "chromium",
+        variable: "BROWSER_MCP_CHROMIUM",
+        kind: Kind::Path,
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Chromium to run; without it the usual names are looked for on PATH",
+    },
+    OptionFacts {
+        key: "no_chromium_sandbox",
+        flag: "no-chromium-sandbox",
+        variable: "BROWSER_MCP_NO_CHROMIUM_SANDBOX",
+        kind: Kind::Switch,
+        default: Default::Text("false"),
+        reach: Reach::Serving,
+        text: "Run Chromium without its own sandbox; recorded as a warning in every session",
+    },
+    OptionFacts {
+        key: "headless",
+        flag: "headless",
+        variable: "BROWSER_MCP_HEADLESS",
+        kind: Kind::Switch,
+        default: Default::Text("true"),
+        reach: Reach::Serving,
+        text: "Run Chromium without a window unless a launch asks otherwise",
+    },
+    OptionFacts {
+        key: "max_instances",
+        flag: "max-instances",
+        variable: "BROWSER_MCP_MAX_INSTANCES",
+        kind: Kind::Count { min: 1, max: INSTANCES_MAX },
+        default: Default::Derived("memory in GiB divided by 1.5, from 1 to 20", max_instances),
+        reach: Reach::Serving,
+        text: "Sessions that may live at the same time",
+    },
+    OptionFacts {
+        key: "max_result_bytes",
+        flag: "max-result-bytes",
+        variable: "BROWSER_MCP_MAX_RESULT_BYTES",
+        kind: Kind::Bytes { min: RESULT_BYTES_MIN as u64, max: RESULT_BYTES_MAX as u64 },
+        default: Default::Number(RESULT_BYTES_DEFAULT as u64),
+        reach: Reach::Serving,
+        text: "Size of one reply on the wire, structured form and text copy together",
+    },
+    OptionFacts {
+        key: "operation_timeout_seconds",
+        flag: "operation-timeout-seconds",
+        variable: "BROWSER_MCP_OPERATION_TIMEOUT_SECONDS",
+        kind: Kind::Seconds { zero: false, max: TIMEOUT_SECONDS_MAX },
+        default: Default::Number(OPERATION_TIMEOUT_DEFAULT_SECONDS),
+        reach: Reach::Serving,
+        text: "Time for a whole call, waiting in the queue included, when the caller names none",
+    },
+    OptionFacts {
+        key: "launch_timeout_seconds",
+        flag: "launch-timeout-seconds",
+        variable: "BROWSER_MCP_LAUNCH_TIMEOUT_SECONDS",
+        kind: Kind::Seconds { zero: false, max: TIMEOUT_SECONDS_MAX },
+        default: Default::Number(LAUNCH_TIMEOUT_DEFAULT_SECONDS),
+        reach: Reach::Serving,
+        text: "Time for a browser to come up",
+    },
+    OptionFacts {
+        key: "close_timeout_seconds",
+        flag: "close-timeout-seconds",
+        variable: "BROWSER_MCP_CLOSE_TIMEOUT_SECONDS",
+        kind: Kind::Seconds { zero: false, max: TIMEOUT_SECONDS_MAX },
+        default: Default::Number(CLOSE_TIMEOUT_DEFAULT_SECONDS),
+        reach: Reach::Serving,
+        text: "Time for a browser to go by itself before its processes are killed",
+    },
+    OptionFacts {
+        key: "idle_ttl_seconds",
+        flag: "idle-ttl-seconds",
+        variable: "BROWSER_MCP_IDLE_TTL_SECONDS",
+        kind: Kind::Seconds { zero: true, max: IDLE_TTL_SECONDS_MAX },
+        default: Default::Number(0),
+        reach: Reach::Serving,
+        text: "Close a session that had no call for this long; 0 keeps it for ever",
+    },
+    OptionFacts {
+        key: "lane_depth",
+        flag: "lane-depth",
+        variable: "BROWSER_MCP_LANE_DEPTH",
+        kind: Kind::Count { min: 1, max: LANE_DEPTH_MAX },
+        default: Default::Number(LANE_DEPTH_DEFAULT),
+        reach: Reach::Serving,
+        text: "Calls that may wait for one session",
+    },
+    OptionFacts {
+        key: "capture_bodies",
+        flag: "capture-bodies",
+        variable: "BROWSER_MCP_CAPTURE_BODIES",
+        kind: Kind::Word(&["text", "all", "none"]),
+        default: Default::Text("text"),
+        reach: Reach::Serving,
+        text: "Which request and response bodies are kept",
+    },
+    OptionFacts {
+        key: "body_bytes_max",
+        flag: "body-bytes-max",
+        variable: "BROWSER_MCP_BODY_BYTES_MAX",
+        kind: Kind::Bytes { min: 0, max: BODY_BYTES_MAX },
+        default: Default::Number(BODY_BYTES_DEFAULT),
+        reach: Reach::Serving,
+        text: "Largest body that is kept; of larger ones the size is recorded",
+    },
+    OptionFacts {
+        key: "artifact_quota_bytes",
+        flag: "artifact-quota-bytes",
+        variable: "BROWSER_MCP_ARTIFACT_QUOTA_BYTES",
+        kind: Kind::Bytes { min: ARTIFACT_QUOTA_BYTES_MIN, max: ARTIFACT_QUOTA_BYTES_MAX },
+        default: Default::Number(ARTIFACT_QUOTA_BYTES_DEFAULT),
+        reach: Reach::Serving,
+        text: "All kept artifacts of the data directory together",
+    },
+    OptionFacts {
+        key: "log_level",
+        flag: "log-level",
+        variable: "BROWSER_MCP_LOG_LEVEL",
+        kind: Kind::Word(&["off", "error", "warn", "info", "debug", "trace"]),
+        default: Default::Text("info"),
+        reach: Reach::Every,
+        text: "How much the program says on stderr about itself",
+    },
+    OptionFacts {
+        key: "log_format",
+        flag: "log-format",
+        variable: "BROWSER_MCP_LOG_FORMAT",
+        kind: Kind::Word(&["text", "json"]),
+        default: Default::Text("text"),
+        reach: Reach::Every,
+        text: "Form of what it says on stderr",
+    },
+];
+
+fn data_dir(environment: &Environment) -> Option<String> {
+    Some(environment.data_directory.as_ref()?.join("pageledger").display().to_string())
+}
+
+fn max_instances(environment: &Environment) -> Option<String> {
+    Some((environment.memory_bytes / INSTANCE_MEMORY_BYTES).clamp(1, INSTANCES_DEFAULT_MAX).to_string())
+}

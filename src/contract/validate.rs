@@ -1,0 +1,224 @@
+//! Raw arguments in, checked ones out, or every problem at once.
+
+use serde_json::{Map, Value};
+
+use super::facts::{Parameter, SLUG_PATTERN, Shape};
+use super::schema::scalar;
+use crate::fault::Problem;
+
+/// The longest field name shown back, in characters.
+const FIELD_LENGTH_MAX: usize = 64;
+
+/// Arguments that passed the tool's table, defaults filled in. The getters take the names of that
+/// table; asking for a name that is not in it, or by another type, gives the empty value.
+#[derive(Debug, Clone, Default)]
+pub struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// The text of an argument, empty when it was not given.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.optional_text(name).unwrap_or_default()
+    }
+
+    #[must_use]
+    pub fn optional_text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+
+    #[must_use]
+    pub fn integer(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(as_integer)
+    }
+
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name).and_then(Value::as_f64)
+    }
+
+    #[must_use]
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.0.get(name).and_then(Value::as_bool)
+    }
+
+    #[must_use]
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let items = self.0.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+    }
+
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    #[must_use]
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+/// Checks `raw` against `parameters`. An explicit `null` counts as not given.
+///
+/// # Errors
+/// Every problem found; they hold names and rules, never values.
+pub fn arguments(parameters: &[Parameter], raw: Map<String, Value>) -> Result<Arguments, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut checked = record(parameters, raw, "", false, &mut problems);
+    for parameter in parameters {
+        if let Some(default) = parameter.default
+            && !checked.contains_key(parameter.name)
+        {
+            checked.insert(parameter.name.into(), scalar(default));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(Arguments(checked));
+    }
+    Err(problems)
+}
+
+fn record(
+    parameters: &[Parameter],
+    raw: Map<String, Value>,
+    path: &str,
+    open: bool,
+    problems: &mut Vec<Problem>,
+) -> Map<String, Value> {
+    let mut out = Map::new();
+    for (name, value) in raw {
+        let field = join(path, &name);
+        match parameters.iter().find(|p| p.name == name) {
+            Some(_) if value.is_null() => {}
+            Some(parameter) => {
+                check(&parameter.shape, &value, &field, problems);
+                out.insert(name, value);
+            }
+            None if open => {
+                out.insert(name, value);
+            }
+            None => {
+                let accepted: Vec<&str> = parameters.iter().map(|p| p.name).collect();
+                problems.push(Problem::new(field, format!("unknown argument; accepted are {}", listed(&accepted))));
+            }
+        }
+    }
+    for parameter in parameters.iter().filter(|p| p.required) {
+        if !out.contains_key(parameter.name) && problems.iter().all(|p| p.field != join(path, parameter.name)) {
+            problems.push(Problem::new(join(path, parameter.name), "is required"));
+        }
+    }
+    out
+}
+
+fn check(shape: &Shape, value: &Value, field: &str, problems: &mut Vec<Problem>) {
+    let mut wrong = |message: String| problems.push(Problem::new(field, message));
+    match shape {
+        Shape::Text { length_min, length_max } => match value.as_str() {
+            None => wrong("must be a string".into()),
+            Some(text) => {
+                let length = text.chars().take(length_max + 1).count();
+                if length < *length_min {
+                    wrong("must not be empty".into());
+                } else if length > *length_max {
+                    wrong(format!("must be at most {length_max} characters long"));
+                }
+            }
+        },
+        Shape::Slug => {
+            if !value.as_str().is_some_and(is_slug) {
+                wrong(format!("must match {SLUG_PATTERN}"));
+            }
+        }
+        Shape::Integer { min, max } => {
+            if !as_integer(value).is_some_and(|n| (*min..=*max).contains(&n)) {
+                wrong(format!("must be a whole number from {min} to {max}"));
+            }
+        }
+        Shape::Number { min } => match value.as_f64() {
+            None => wrong("must be a number".into()),
+            Some(number) if min.is_some_and(|min| number < min) => {
+                wrong(format!("must be at least {}", min.unwrap_or_default()));
+            }
+            Some(_) => {}
+        },
+        Shape::Flag => {
+            if !value.is_boolean() {
+                wrong("must be true or false".into());
+            }
+        }
+        Shape::Choice(choices) => {
+            if !value.as_str().is_some_and(|text| choices.contains(&text)) {
+                wrong(format!("must be one of {}", listed(choices)));
+            }
+        }
+        Shape::FlagOrNumber => {
+            if !value.is_boolean() && !value.is_number() {
+                wrong("must be true, false or a number".into());
+            }
+        }
+        Shape::Integers { items } => {
+            let fits = |list: &Vec<Value>| list.len() == *items && list.iter().all(|v| as_integer(v).is_some_and(|n| n > 0));
+            if !value.as_array().is_some_and(fits) {
+                wrong(format!("must be an array of {items} whole numbers of at least 1"));
+            }
+        }
+        Shape::FlagOrChoice(choices) => {
+            if !value.is_boolean() && !value.as_str().is_some_and(|text| choices.contains(&text)) {
+                wrong(format!("must be true, false or one of {}", listed(choices)));
+            }
+        }
+        Shape::Choices(choices) => {
+            let fits = |items: &Vec<Value>| items.iter().all(|v| v.as_str().is_some_and(|t| choices.contains(&t)));
+            if !value.as_array().is_some_and(fits) {
+                wrong(format!("must be an array of {}", listed(choices)));
+            }
+        }
+        Shape::Texts { items_min, items_max } => {
+            let fits = |items: &Vec<Value>| {
+                (*items_min..=*items_max).contains(&items.len())
+                    && items.iter().all(|v| v.as_str().is_some_and(|t| *items_min == 0 || !t.is_empty()))
+            };
+            if !value.as_array().is_some_and(fits) {
+                wrong(format!("must be an array of {items_min} to {items_max} strings"));
+            }
+        }
+        Shape::Record { fields, open } => nested(fields, *open, value, field, problems),
+        Shape::TextOrRecord { fields } => match value.as_str() {
+            Some("") => wrong("must not be empty".into()),
+            Some(_) => {}
+            None => nested(fields, false, value, field, problems),
+        },
+    }
+}
+
+fn nested(fields: &[Parameter], open: bool, value: &Value, field: &str, problems: &mut Vec<Problem>) {
+    match value.as_object() {
+        Some(map) => {
+            record(fields, map.clone(), field, open, problems);
+        }
+        None => problems.push(Problem::new(field, "must be an object")),
+    }
+}
+
+/// Clients that know only floating numbers write `3.0` for 3.
+fn as_integer(value: &Value) -> Option<u64> {
+    let whole = |number: f64| (number.fract() == 0.0 && (0.0..=9.0e15).contains(&number)).then_some(number as u64);
+    value.as_u64().or_else(|| value.as_f64().and_then(whole))
+}
+
+/// Whether `text` is a name by the contract's slug grammar.
+#[must_use]
+pub fn is_slug(text: &str) -> bool {
+    let tail = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (2..=32).contains(&text.len()) && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(tail)
+}
+
+fn join(path: &str, name: &str) -> String {
+    let name: String = name.chars().take(FIELD_LENGTH_MAX).collect();
+    if path.is_empty() { name } else { format!("{path}.{name}") }
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

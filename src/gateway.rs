@@ -1,0 +1,166 @@
+//! The gateway: the parts every call needs, put together once. Cheap to clone.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use exporters::metrics::Metrics;
+use storage::StorageError;
+use storage::artifact::ArtifactStore;
+use storage::ids::{InstanceId, Owner};
+use storage::index::Index;
+use storage::log::{Log, LogOptions};
+use storage::query::{CursorKey, Ledger};
+
+use crate::browser;
+use crate::config::Config;
+use crate::fault::{Code, Fault};
+use crate::journal::Journal;
+use crate::redact::Redactor;
+use crate::session::registry::Registry;
+use crate::tools;
+
+/// How the gateway is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    Stdio,
+    Http,
+}
+
+impl Transport {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+        }
+    }
+}
+
+/// Everything a call needs.
+pub struct Parts {
+    pub config: Config,
+    pub transport: Transport,
+    pub journal: Journal,
+    pub index: Index,
+    pub ledger: Ledger,
+    pub artifacts: ArtifactStore,
+    pub registry: Registry,
+    pub redactor: Arc<Redactor>,
+    pub metrics: Metrics,
+    pub started: Instant,
+    /// The first event this process appended.
+    pub first_own_seq: u64,
+}
+
+/// The gateway. Dereferences to its parts.
+#[derive(Clone)]
+pub struct Gateway(Arc<Parts>);
+
+impl std::ops::Deref for Gateway {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Gateway {
+    /// Opens the data directory and everything in it. Blocking; a few milliseconds on a sound log.
+    ///
+    /// # Errors
+    /// When the directory is another process's, cannot be used, or holds a damaged log.
+    pub fn open(config: Config, transport: Transport) -> Result<Self, StorageError> {
+        let directory = config.data_dir.clone();
+        private_directory(&directory)?;
+        let log = Log::open(LogOptions::new(directory.join("log")))?;
+        clear_leftovers(&directory.join("run"))?;
+        let artifacts = ArtifactStore::open(&directory.join("artifacts"), config.artifact_quota_bytes)?;
+        let index = Index::start(&directory.join("index"), log.reader(), log.watch());
+        let key = CursorKey::load_or_create(&directory.join("cursor.key"))?;
+        let ledger = Ledger::new(log.reader(), index.clone(), key);
+        let registry = Registry::new(config.max_instances);
+        let metrics = Metrics::new(tools::metric_labels());
+        let redactor = Arc::new(Redactor::new());
+        let started = Instant::now();
+        let first_own_seq = log.health().last_seq;
+        let journal = Journal::new(log);
+        Ok(Self(Arc::new(Parts {
+            config,
+            transport,
+            journal,
+            index,
+            ledger,
+            artifacts,
+            registry,
+            redactor,
+            metrics,
+            started,
+            first_own_seq,
+        })))
+    }
+
+    /// The Chromium to start.
+    ///
+    /// # Errors
+    /// `BROWSER_NOT_INSTALLED`.
+    pub fn executable(&self, headless: bool, explicit: Option<&Path>) -> Result<PathBuf, Fault> {
+        let explicit = explicit.or(self.config.chromium.as_deref());
+        browser::find_executable(headless, explicit).map_err(|missing| crate::session::open::launch_fault(missing.into()))
+    }
+
+    /// A fresh directory for one browser's profile, temporary files and downloads.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn run_directory(&self, instance: &InstanceId) -> Result<PathBuf, StorageError> {
+        let directory = self.config.data_dir.join("run").join(instance.as_str());
+        private_directory(&directory)?;
+        Ok(directory)
+    }
+
+    /// Where a session's own files go, when a tool is asked to write one.
+    #[must_use]
+    pub fn files_directory(&self) -> PathBuf {
+        self.config.data_dir.join("files")
+    }
+
+    /// Whether calls may be accepted, or why not.
+    ///
+    /// # Errors
+    /// `SERVER_SHUTTING_DOWN` or `LOG_UNAVAILABLE`.
+    pub fn ready(&self) -> Result<(), Fault> {
+        if self.registry.is_shutting_down() {
+            return Err(Fault::new(Code::ServerShuttingDown));
+        }
+        match self.journal.log().health().unavailable {
+            Some(reason) => Err(Fault::new(Code::LogUnavailable).with("reason", reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whoever calls without having said who they are.
+#[must_use]
+pub fn local_owner() -> Owner {
+    static LOCAL: OnceLock<Owner> = OnceLock::new();
+    LOCAL.get_or_init(|| Owner::from("local")).clone()
+}
+
+/// Makes `directory`, readable by this user alone.
+fn private_directory(directory: &Path) -> Result<(), StorageError> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(StorageError::io("create", directory))
+}
+
+/// Removes what a killed process left: the lock says that nobody else uses it.
+fn clear_leftovers(run: &Path) -> Result<(), StorageError> {
+    match std::fs::remove_dir_all(run) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StorageError::io("remove", run)(error)),
+    }
+}

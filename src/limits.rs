@@ -1,0 +1,103 @@
+//! Every number that bounds the gateway, with its unit in its name.
+//!
+//! Options take their defaults and bounds from here, tool schemas and validators likewise, so that
+//! what is advertised and what is enforced cannot drift apart. Storage has its own `limits`.
+
+// ---- replies --------------------------------------------------------------------------------------
+
+/// One reply on the wire: structured form, text copy and frame together.
+pub const RESULT_BYTES_DEFAULT: usize = 1024 * 1024;
+/// The smallest bound in which every fault, with every identifier, still fits.
+pub const RESULT_BYTES_MIN: usize = 4096;
+pub const RESULT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What a reply costs beyond its two JSON copies: JSON-RPC members, the client's request id, the
+/// content block, the event-stream frame.
+pub const FRAME_BYTES: usize = 384;
+/// Longest preview of a value that was kept as an artifact: enough to judge by, small in a context.
+pub const PREVIEW_BYTES_MAX: usize = 16 * 1024;
+/// Identifiers in a reply; a longer one is none of ours and is left out.
+pub const IDENTIFIER_BYTES_MAX: usize = 64;
+
+// ---- faults ---------------------------------------------------------------------------------------
+
+/// One text in a fault's details.
+pub const DETAIL_CHARS_MAX: usize = 256;
+/// Entries of a list in a fault's details.
+pub const DETAIL_ITEMS_MAX: usize = 32;
+/// A fault's `message`.
+pub const MESSAGE_BYTES_MAX: usize = 160;
+/// A fault's `next_step`.
+pub const NEXT_STEP_BYTES_MAX: usize = 320;
+/// The cause of a fault as it stands in the server's own log.
+pub const CAUSE_BYTES_MAX: usize = 4096;
+
+// ---- sessions and calls -----------------------------------------------------------------------------
+
+/// Live sessions when the machine's memory would allow more.
+pub const INSTANCES_DEFAULT_MAX: u64 = 20;
+pub const INSTANCES_MAX: u64 = 1000;
+/// Memory that one session is reckoned with when the default number of sessions is chosen.
+pub const INSTANCE_MEMORY_BYTES: u64 = 3 * 512 * 1024 * 1024;
+/// Calls that may wait in one session's lane.
+pub const LANE_DEPTH_DEFAULT: u64 = 32;
+pub const LANE_DEPTH_MAX: u64 = 1024;
+/// A whole call, queue time included, when the caller names no time.
+pub const OPERATION_TIMEOUT_DEFAULT_SECONDS: u64 = 120;
+pub const LAUNCH_TIMEOUT_DEFAULT_SECONDS: u64 = 30;
+pub const CLOSE_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
+/// Longest of any of the three.
+pub const TIMEOUT_SECONDS_MAX: u64 = 3600;
+/// Longest time a session may be left alone before it is closed.
+pub const IDLE_TTL_SECONDS_MAX: u64 = 30 * 24 * 3600;
+
+/// How much longer than its deadline a tool may take before it is stopped from outside, in milliseconds.
+pub const CALL_GRACE_MS: u64 = 2_000;
+/// A call that ends waits at most so long for its own events to be on their way to the log, in
+/// milliseconds.
+pub const CATCH_UP_MS: u64 = 2_000;
+/// One text among a call's arguments, as the log shows it, in bytes.
+pub const ARGUMENT_TEXT_BYTES_MAX: usize = 1_024;
+/// All of a call's arguments, as the log shows them, in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
+/// A picture takes at most one part in this many of a reply's bound.
+pub const IMAGE_SHARE_MAX: usize = 2;
+
+// ---- HTTP -------------------------------------------------------------------------------------------
+
+/// One request body.
+pub const HTTP_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// MCP sessions over HTTP at one time.
+pub const HTTP_SESSIONS_MAX: usize = 256;
+/// An MCP session over HTTP without any traffic is dropped after so long: well beyond the longest call.
+pub const HTTP_SESSION_IDLE_SECONDS: u64 = 2 * TIMEOUT_SECONDS_MAX;
+/// Histogram samples are drained this often.
+pub const METRICS_UPKEEP_SECONDS: u64 = 5;
+
+// ---- evidence ---------------------------------------------------------------------------------------
+
+/// One captured body; longer ones are recorded by size alone.
+pub const BODY_BYTES_DEFAULT: u64 = 1024 * 1024;
+pub const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// All artifacts of a data directory.
+pub const ARTIFACT_QUOTA_BYTES_DEFAULT: u64 = 10 * 1024 * 1024 * 1024;
+pub const ARTIFACT_QUOTA_BYTES_MIN: u64 = 16 * 1024 * 1024;
+pub const ARTIFACT_QUOTA_BYTES_MAX: u64 = 1 << 50;
+
+// ---- commands ---------------------------------------------------------------------------------------
+
+/// `tail --follow` looks this often for events of another process, which cannot wake it.
+pub const TAIL_LOOK_MS: u64 = 50;
+/// One printed line of `tail` in its short form; the JSON form is whole.
+pub const TAIL_LINE_BYTES_MAX: usize = 512;
+
+const _: () = assert!(RESULT_BYTES_MIN <= RESULT_BYTES_DEFAULT && RESULT_BYTES_DEFAULT <= RESULT_BYTES_MAX);
+// A fault's fixed texts are sent twice and must leave room for operation and frame.
+const _: () = assert!(2 * (MESSAGE_BYTES_MAX + NEXT_STEP_BYTES_MAX) + FRAME_BYTES < RESULT_BYTES_MIN / 2);
+const _: () = assert!(PREVIEW_BYTES_MAX < RESULT_BYTES_DEFAULT);
+const _: () = assert!(INSTANCES_DEFAULT_MAX <= INSTANCES_MAX);
+const _: () = assert!(LANE_DEPTH_DEFAULT <= LANE_DEPTH_MAX);
+const _: () = assert!(OPERATION_TIMEOUT_DEFAULT_SECONDS <= TIMEOUT_SECONDS_MAX);
+const _: () = assert!(LAUNCH_TIMEOUT_DEFAULT_SECONDS <= OPERATION_TIMEOUT_DEFAULT_SECONDS);
+const _: () = assert!(CLOSE_TIMEOUT_DEFAULT_SECONDS <= TIMEOUT_SECONDS_MAX);
+const _: () = assert!(BODY_BYTES_DEFAULT <= BODY_BYTES_MAX && BODY_BYTES_MAX <= storage::limits::ARTIFACT_BYTES_MAX);
+const _: () = assert!(ARTIFACT_QUOTA_BYTES_MIN <= ARTIFACT_QUOTA_BYTES_DEFAULT);

@@ -1,0 +1,104 @@
+//! Metrics follow the log: every durable event is folded in once, and gauges are read at each scrape.
+//! No handler counts anything by hand.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use exporters::metrics::{Gauge, Total};
+use storage::log::{Durable, Reader};
+
+use crate::gateway::Gateway;
+use crate::limits::METRICS_UPKEEP_SECONDS;
+
+/// Folds events into the metrics until the log closes. Starts at the log's present end: counters
+/// count what this process has seen.
+pub async fn follow(gateway: Gateway) {
+    let log = gateway.journal.log();
+    let mut durable = log.watch();
+    let reader = log.reader();
+    let mut reached = gateway.first_own_seq.saturating_sub(1);
+    loop {
+        let end = *durable.borrow_and_update();
+        if end.last_seq > reached {
+            reached = fold(gateway.clone(), reader.clone(), reached, end).await;
+        }
+        if durable.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn fold(gateway: Gateway, reader: Reader, reached: u64, end: Durable) -> u64 {
+    let folded = tokio::task::spawn_blocking(move || {
+        let mut last = reached;
+        let scanned = reader.scan(reached + 1, &|_| true, &mut |event| {
+            gateway.metrics.observe(event);
+            last = event.seq;
+            ControlFlow::Continue(())
+        });
+        if let Err(error) = scanned {
+            tracing::error!(%error, "metrics could not read the log");
+            // Going on from here keeps one unreadable block from stopping the metrics for good.
+            last = end.last_seq;
+        }
+        last
+    });
+    folded.await.unwrap_or(end.last_seq)
+}
+
+/// Drains histogram samples now and then, so that they do not pile up between scrapes.
+pub async fn upkeep(gateway: Gateway) {
+    let mut tick = tokio::time::interval(Duration::from_secs(METRICS_UPKEEP_SECONDS));
+    loop {
+        tick.tick().await;
+        gateway.metrics.run_upkeep();
+    }
+}
+
+/// The text exposition, with every gauge as of now.
+#[must_use]
+pub fn render(gateway: &Gateway) -> String {
+    let metrics = &gateway.metrics;
+    let log = gateway.journal.log().health();
+    let index = gateway.index.health();
+    metrics.set(Gauge::SessionsLive, count(gateway.registry.reserved()));
+    metrics.set(Gauge::SessionsMax, count(gateway.registry.sessions_max()));
+    metrics.set(Gauge::CallsQueued, count(gateway.registry.all().iter().map(|s| s.lane.depth()).sum()));
+    metrics.set(Gauge::LogAvailable, f64::from(u8::from(log.unavailable.is_none())));
+    metrics.set(Gauge::LogLastSeq, log.last_seq as f64);
+    metrics.set(Gauge::LogEpoch, log.epoch as f64);
+    metrics.set(Gauge::LogQueueBytes, log.queue_bytes as f64);
+    metrics.set(Gauge::LogQueueBytesMax, count(storage::limits::QUEUE_BYTES_MAX));
+    metrics.set(Gauge::LogLastFsync, log.last_fsync_micros as f64 / 1e6);
+    metrics.set(Gauge::IndexReachedSeq, index.reached_seq as f64);
+    metrics.set(Gauge::IndexLag, log.last_seq.saturating_sub(index.reached_seq) as f64);
+    metrics.set(Gauge::ArtifactsQuota, gateway.config.artifact_quota_bytes as f64);
+    metrics.set_total(Total::LogCommits, log.commits as f64);
+    metrics.set_total(Total::LogBytes, log.synced_bytes as f64);
+    metrics.set_total(Total::LogFsync, log.fsync_seconds);
+    process(gateway);
+    metrics.render()
+}
+
+/// What the operating system knows of this process; left as it was where it does not say.
+fn process(gateway: &Gateway) {
+    let metrics = &gateway.metrics;
+    metrics.set(Gauge::BuildInfo, 1.0);
+    let started = storage::time::now_micros() as f64 / 1e6 - gateway.started.elapsed().as_secs_f64();
+    metrics.set(Gauge::ProcessStart, started.round());
+    if let Some(bytes) = resident_bytes() {
+        metrics.set(Gauge::ProcessResident, bytes as f64);
+    }
+}
+
+/// Resident memory of this process in bytes, from proc(5).
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
+}
+
+fn count(number: usize) -> f64 {
+    number as f64
+}

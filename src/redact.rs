@@ -1,0 +1,377 @@
+//! From raw text to text that may be stored: the one door into `Clean` and `Json`.
+//!
+//! Rules go by the type of what they look at (URL, headers, body, free text), never by guessing from
+//! looks alone; each counts what it replaced. Text is redacted whole and cut afterwards, so that a
+//! cut cannot leave half a secret behind. Plain text costs two searches while no secret is declared.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use regex::Regex;
+use serde_json::{Map, Value};
+use storage::event::{Clean, Json};
+use storage::limits::TEXT_FIELD_BYTES_MAX;
+
+/// Secrets that may be declared at one time.
+const SECRETS_MAX: usize = 1000;
+/// Shorter ones would turn up everywhere by chance.
+const SECRET_BYTES_MIN: usize = 4;
+/// One header value.
+const HEADER_BYTES_MAX: usize = 4096;
+/// All of one message's header values.
+const HEADERS_BYTES_MAX: usize = TEXT_FIELD_BYTES_MAX;
+/// What is kept of a `data:` URL: its media type.
+const DATA_URL_HEAD_BYTES_MAX: usize = 96;
+
+/// Query parameters whose values are replaced.
+const QUERY_KEYS: [&str; 21] = [
+    "token", "access_token", "refresh_token", "id_token", "api_key", "apikey", "key", "password", "passwd", "pwd", "secret",
+    "client_secret", "signature", "sig", "code", "session", "sessionid", "session_id", "auth", "authorization", "x-amz-signature",
+];
+/// Members of JSON objects whose values are replaced.
+const MEMBER_KEYS: [&str; 14] = [
+    "password", "passwd", "pwd", "secret", "client_secret", "token", "access_token", "refresh_token", "id_token", "api_key",
+    "apikey", "authorization", "private_key", "proxy-authorization",
+];
+/// Parts of header names whose values are replaced.
+const HEADER_PARTS: [&str; 5] = ["token", "secret", "api-key", "apikey", "password"];
+
+/// The rules, by the name that stands in a replacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Secret,
+    UrlCredentials,
+    Query,
+    Authorization,
+    Cookie,
+    Header,
+    Member,
+}
+
+impl Rule {
+    const ALL: [(Rule, &'static str); 7] = [
+        (Rule::Secret, "secret"),
+        (Rule::UrlCredentials, "url_credentials"),
+        (Rule::Query, "query"),
+        (Rule::Authorization, "authorization"),
+        (Rule::Cookie, "cookie"),
+        (Rule::Header, "header"),
+        (Rule::Member, "member"),
+    ];
+
+    fn replacement(self) -> &'static str {
+        match self {
+            Rule::Secret => "[redacted:secret]",
+            Rule::UrlCredentials => "[redacted:url_credentials]",
+            Rule::Query => "[redacted:query]",
+            Rule::Authorization => "[redacted:authorization]",
+            Rule::Cookie => "[redacted:cookie]",
+            Rule::Header => "[redacted:header]",
+            Rule::Member => "[redacted:member]",
+        }
+    }
+}
+
+/// Text that was redacted whole and then cut to a bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounded {
+    pub clean: Clean,
+    /// The whole redacted text, when it was longer than the bound.
+    pub whole: Option<String>,
+}
+
+/// Applies the rules. One per session, or one for all.
+#[derive(Default)]
+pub struct Redactor {
+    declared: AtomicBool,
+    secrets: RwLock<Secrets>,
+    counts: [AtomicU64; Rule::ALL.len()],
+}
+
+#[derive(Default)]
+struct Secrets {
+    values: Vec<String>,
+    pattern: Option<Regex>,
+}
+
+impl Redactor {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on `secret` is replaced wherever it stands. False when it is too short, or one too
+    /// many: then it is not protected.
+    pub fn declare(&self, secret: &str) -> bool {
+        let mut secrets = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        if secrets.values.iter().any(|known| known == secret) {
+            return true;
+        }
+        if secret.len() < SECRET_BYTES_MIN || secrets.values.len() >= SECRETS_MAX {
+            return false;
+        }
+        secrets.values.push(secret.to_owned());
+        // Longest first, so that a secret inside another does not leave the other's rest.
+        secrets.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        let forms = secrets.values.iter().flat_map(|value| [regex::escape(value), regex::escape(&percent_encoded(value))]);
+        let Ok(pattern) = Regex::new(&forms.collect::<Vec<_>>().join("|")) else {
+            secrets.values.retain(|value| value != secret);
+            return false;
+        };
+        secrets.pattern = Some(pattern);
+        self.declared.store(true, Ordering::Release);
+        true
+    }
+
+    /// How often each rule replaced something.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        Rule::ALL.iter().map(|(rule, name)| (*name, self.counts[*rule as usize].load(Ordering::Relaxed))).collect()
+    }
+
+    /// Free text, cut to the bound of one field.
+    #[must_use]
+    pub fn text(&self, raw: &str) -> Clean {
+        self.bounded(raw, TEXT_FIELD_BYTES_MAX).clean
+    }
+
+    /// Free text, cut to `bytes_max`.
+    #[must_use]
+    pub fn bounded(&self, raw: &str, bytes_max: usize) -> Bounded {
+        let redacted = self.free(raw);
+        if redacted.len() <= bytes_max {
+            return Bounded { clean: Clean::redacted(redacted), whole: None };
+        }
+        let clean = Clean::redacted(cut(&redacted, bytes_max));
+        Bounded { clean, whole: Some(redacted.into_owned()) }
+    }
+
+    /// An address: credentials and sensitive query values replaced, `data:` shortened.
+    #[must_use]
+    pub fn url(&self, raw: &str) -> Clean {
+        let redacted = self.address(raw);
+        Clean::redacted(cut(&redacted, TEXT_FIELD_BYTES_MAX))
+    }
+
+    /// Headers by name, and whether any was cut.
+    #[must_use]
+    pub fn headers(&self, raw: &Map<String, Value>) -> (Json, bool) {
+        let mut kept = Map::new();
+        let mut bytes = 0;
+        let mut any_cut = false;
+        for (name, value) in raw {
+            let value = match value {
+                Value::String(text) => self.header(name, text),
+                other => Cow::Owned(other.to_string()),
+            };
+            let shown = cut(&value, HEADER_BYTES_MAX);
+            any_cut |= shown.len() < value.len();
+            bytes += name.len() + shown.len();
+            if bytes > HEADERS_BYTES_MAX {
+                any_cut = true;
+                break;
+            }
+            kept.insert(name.clone(), shown.into());
+        }
+        (Json::redacted(&Value::Object(kept)), any_cut)
+    }
+
+    /// A JSON value: every string as free text, values of sensitive members replaced.
+    #[must_use]
+    pub fn json(&self, raw: &Value) -> Json {
+        Json::redacted(&self.value(raw))
+    }
+
+    /// A body of the given media type, whole: forms and JSON by their members, else free text.
+    #[must_use]
+    pub fn body<'a>(&self, raw: &'a str, media_type: &str) -> Cow<'a, str> {
+        if media_type.contains("x-www-form-urlencoded") {
+            return self.hide_secrets(Cow::Owned(self.query(raw)));
+        }
+        if media_type.contains("json") && mentions_member(raw) {
+            let parsed = serde_json::from_str::<Value>(raw);
+            return parsed.map_or_else(|_| self.free(raw), |value| Cow::Owned(self.value(&value).to_string()));
+        }
+        self.free(raw)
+    }
+
+    /// [`Redactor::body`] as text for an event, when it fits `bytes_max`.
+    #[must_use]
+    pub fn short_body(&self, redacted: &str, bytes_max: usize) -> Option<Clean> {
+        (redacted.len() <= bytes_max).then(|| Clean::redacted(redacted))
+    }
+
+    fn count(&self, rule: Rule) -> &'static str {
+        self.counts[rule as usize].fetch_add(1, Ordering::Relaxed);
+        rule.replacement()
+    }
+
+    fn value(&self, raw: &Value) -> Value {
+        match raw {
+            Value::String(text) => self.free(text).into_owned().into(),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => {
+                let redact = |(name, value): (&String, &Value)| {
+                    let scalar = value.is_string() || value.is_number();
+                    let hide = scalar && MEMBER_KEYS.contains(&name.to_ascii_lowercase().as_str());
+                    (name.clone(), if hide { self.count(Rule::Member).into() } else { self.value(value) })
+                };
+                Value::Object(members.iter().map(redact).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn free<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(raw);
+        if memchr::memmem::find(text.as_bytes(), b"://").is_some() {
+            text = self.addresses_within(raw);
+        }
+        if let Some(redacted) = self.bearer_within(&text) {
+            text = Cow::Owned(redacted);
+        }
+        self.hide_secrets(text)
+    }
+
+    fn hide_secrets<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
+        if !self.declared.load(Ordering::Acquire) {
+            return text;
+        }
+        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(pattern) = &secrets.pattern else { return text };
+        if !pattern.is_match(&text) {
+            return text;
+        }
+        Cow::Owned(pattern.replace_all(&text, |_: &regex::Captures<'_>| self.count(Rule::Secret)).into_owned())
+    }
+
+    fn addresses_within<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        let mut out = String::new();
+        let mut copied = 0;
+        for at in memchr::memmem::find_iter(raw.as_bytes(), b"://") {
+            if at < copied {
+                continue;
+            }
+            let in_scheme = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+            let start = at - raw[copied..at].chars().rev().take_while(in_scheme).count();
+            let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | ')' | '}' | ',');
+            let end = raw[at..].find(ends).map_or(raw.len(), |length| at + length);
+            if let Cow::Owned(redacted) = self.address_parts(&raw[start..end]) {
+                out.push_str(&raw[copied..start]);
+                out.push_str(&redacted);
+                copied = end;
+            }
+        }
+        if copied == 0 {
+            return Cow::Borrowed(raw);
+        }
+        out.push_str(&raw[copied..]);
+        Cow::Owned(out)
+    }
+
+    /// `Bearer` and what follows it, as it stands in logged headers.
+    fn bearer_within(&self, raw: &str) -> Option<String> {
+        const WORD: &str = "Bearer ";
+        const TOKEN_BYTES_MIN: usize = 8;
+        memchr::memmem::find(raw.as_bytes(), WORD.as_bytes())?;
+        let mut pieces = raw.split(WORD);
+        let mut out = pieces.next()?.to_owned();
+        for piece in pieces {
+            let in_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | '+' | '/' | '=');
+            let end = piece.find(|c| !in_token(c)).unwrap_or(piece.len());
+            out.push_str(WORD);
+            let kept = if end >= TOKEN_BYTES_MIN { out.push_str(self.count(Rule::Authorization)); end } else { 0 };
+            out.push_str(&piece[kept..]);
+        }
+        Some(out)
+    }
+
+    fn address<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        if raw.starts_with("data:") {
+            let head = raw.split(',').next().unwrap_or(raw);
+            return Cow::Owned(format!("{},[{} bytes]", cut(head, DATA_URL_HEAD_BYTES_MAX), raw.len()));
+        }
+        self.hide_secrets(self.address_parts(raw))
+    }
+
+    fn address_parts<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(raw);
+        if let Some(after) = raw.find("://").map(|at| at + 3) {
+            let authority_end = raw[after..].find(['/', '?', '#']).map_or(raw.len(), |length| after + length);
+            if let Some(at) = raw[after..authority_end].rfind('@') {
+                let hidden = self.count(Rule::UrlCredentials);
+                text = Cow::Owned(format!("{}{hidden}{}", &raw[..after], &raw[after + at..]));
+            }
+        }
+        let Some(query) = text.find(['?', '#']).map(|at| at + 1) else { return text };
+        if !text[query..].contains('=') {
+            return text;
+        }
+        let redacted = self.query(&text[query..]);
+        if redacted == text[query..] { text } else { Cow::Owned(format!("{}{redacted}", &text[..query])) }
+    }
+
+    /// Pairs of a query, a fragment or a form.
+    fn query(&self, raw: &str) -> String {
+        let mut out = String::with_capacity(raw.len());
+        for piece in raw.split_inclusive(['&', ';', '#', '?']) {
+            let (pair, end) = match piece.char_indices().next_back() {
+                Some((at, '&' | ';' | '#' | '?')) => piece.split_at(at),
+                _ => (piece, ""),
+            };
+            match pair.split_once('=') {
+                Some((key, value)) if !value.is_empty() && QUERY_KEYS.contains(&key.to_ascii_lowercase().as_str()) => {
+                    out.extend([key, "=", self.count(Rule::Query)]);
+                }
+                _ => out.push_str(pair),
+            }
+            out.push_str(end);
+        }
+        out
+    }
+
+    fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "authorization" | "proxy-authorization" => {
+                let scheme = value.split_once(' ').map_or("", |(scheme, _)| scheme);
+                Cow::Owned(format!("{scheme} {}", self.count(Rule::Authorization)).trim_start().to_owned())
+            }
+            "cookie" => Cow::Owned(value.split(';').map(|cookie| self.cookie(cookie)).collect::<Vec<_>>().join(";")),
+            "set-cookie" => Cow::Owned(value.split('\n').map(|cookie| self.cookie_line(cookie)).collect::<Vec<_>>().join("\n")),
+            _ if HEADER_PARTS.iter().any(|part| name.contains(part)) => Cow::Borrowed(self.count(Rule::Header)),
+            "location" | "referer" | ":path" => self.address(value),
+            _ => self.free(value),
+        }
+    }
+
+    fn cookie(&self, cookie: &str) -> String {
+        let name = cookie.split_once('=').map_or("", |(name, _)| name);
+        format!("{name}={}", self.count(Rule::Cookie))
+    }
+
+    fn cookie_line(&self, line: &str) -> String {
+        let (cookie, attributes) = line.find(';').map_or((line, ""), |at| line.split_at(at));
+        self.cookie(cookie) + attributes
+    }
+}
+
+/// At most `bytes_max` bytes of `text`, ending between characters.
+#[must_use]
+pub fn cut(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}
+
+fn mentions_member(raw: &str) -> bool {
+    let lower = raw.to_ascii_lowercase();
+    MEMBER_KEYS.iter().any(|key| lower.contains(key))
+}
+
+fn percent_encoded(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}

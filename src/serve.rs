@@ -1,0 +1,115 @@
+//! `pageledger serve`: start, serve, and stop in order.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::gateway::{Gateway, Transport};
+use crate::session::open;
+use crate::{metering, transport};
+
+/// How a run ended, in terms of sysexits(3).
+pub const EXIT_UNAVAILABLE: u8 = 69;
+/// The data directory is damaged.
+pub const EXIT_DAMAGED: u8 = 65;
+/// The data directory is another process's.
+pub const EXIT_LOCKED: u8 = 75;
+
+/// Why serving could not start or go on, and the exit code that says so.
+#[derive(Debug)]
+pub struct ServeError {
+    pub code: u8,
+    pub message: String,
+}
+
+/// Serves until the client is gone or the process is told to stop.
+///
+/// # Errors
+/// When the data directory, the listener or the handshake fails.
+pub async fn serve(config: Config) -> Result<(), ServeError> {
+    let transport = if config.http.is_some() { Transport::Http } else { Transport::Stdio };
+    let listener = match config.http.or(config.metrics) {
+        Some(address) => Some(transport::bind(address).await.map_err(|error| unavailable(format!("{address}: {error}")))?),
+        None => None,
+    };
+    let gateway = Gateway::open(config, transport).map_err(|error| ServeError {
+        code: match error {
+            storage::StorageError::Locked { .. } => EXIT_LOCKED,
+            storage::StorageError::Damaged { .. } | storage::StorageError::Format { .. } => EXIT_DAMAGED,
+            _ => EXIT_UNAVAILABLE,
+        },
+        message: error.to_string(),
+    })?;
+    tokio::spawn(metering::follow(gateway.clone()));
+    tokio::spawn(metering::upkeep(gateway.clone()));
+    if let Some(idle) = gateway.config.idle_ttl {
+        tokio::spawn(open::close_idle(gateway.clone(), idle));
+    }
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone()).map_err(|error| unavailable(error.to_string()))?;
+    let http = listener.map(|listener| {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "listening");
+        }
+        let with_mcp = transport == Transport::Http;
+        tokio::spawn(transport::serve_http(gateway.clone(), listener, with_mcp, stop.clone()))
+    });
+    let served = match transport {
+        Transport::Stdio => transport::serve_stdio(gateway.clone(), stop.clone()).await.map_err(unavailable),
+        Transport::Http => {
+            stop.cancelled().await;
+            Ok(())
+        }
+    };
+    shut_down(&gateway, stop, http).await?;
+    served
+}
+
+/// New work is refused, browsers close, the log is sealed last: everything before it is on record.
+async fn shut_down(
+    gateway: &Gateway,
+    stop: CancellationToken,
+    http: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
+) -> Result<(), ServeError> {
+    let limit = gateway.config.close_timeout + Duration::from_secs(2);
+    within(limit, open::close_all(gateway, "shutdown")).await;
+    stop.cancel();
+    if let Some(http) = http {
+        within(Duration::from_secs(2), http).await;
+    }
+    gateway.index.close();
+    gateway.journal.log().close().await.map_err(|error| unavailable(error.to_string()))
+}
+
+async fn within<F: Future>(limit: Duration, work: F) {
+    if tokio::time::timeout(limit, work).await.is_err() {
+        tracing::warn!(seconds = limit.as_secs(), "gave up waiting during shutdown");
+    }
+}
+
+/// The first signal asks for an orderly stop; a second one does not ask.
+fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        for round in 0..2 {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if round == 0 {
+                stop.cancel();
+            }
+        }
+        // Browsers die with their pipes; the log's last acknowledged event is already on disk.
+        std::process::exit(130);
+    });
+    Ok(())
+}
+
+fn unavailable(message: impl Into<String>) -> ServeError {
+    ServeError { code: EXIT_UNAVAILABLE, message: message.into() }
+}

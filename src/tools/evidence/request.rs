@@ -1,0 +1,187 @@
+//! `get_network_request`: one request in full, bodies by range, from the log alone.
+
+use serde_json::{Map, Value, json};
+use storage::event::catalog::NetworkBody;
+use storage::event::{Kind, Payload, json as event_json};
+use storage::ids::RequestId;
+use storage::query::{BodyFacts, EventFilter, List as ListKind, OwnedEvent, RequestDetail};
+
+use super::network::row_json;
+use super::paging::{self, AFTER, LIMIT, ORDER, Row, put};
+use crate::contract::facts::{INTEGER_MAX, SESSION, Scalar};
+use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::fault::Fault;
+use crate::keep::blocking;
+use crate::tools::tool::{Call, Output, Tool};
+
+const PARTS: &[&str] =
+    &["summary", "request_headers", "request_body", "response_headers", "response_body", "timing", "redirects", "frames"];
+/// What one call reads of a body, in bytes, when it names no length.
+const LENGTH_DEFAULT: u64 = 65_536;
+
+pub static GET_NETWORK_REQUEST: Tool = Tool {
+    facts: ToolFacts {
+        name: "get_network_request",
+        title: "Get network request",
+        text: "One request by request_id: headers, timing, redirects, WebSocket frames, or a body by byte range.",
+        pack: Pack::Evidence,
+        effect: Effect::READ,
+        lane: Lane::Free,
+        parameters: &[
+            SESSION,
+            Parameter::name("request_id", "").required(),
+            Parameter::new("part", Shape::Choice(PARTS), "").or(Scalar::Text("summary")),
+            Parameter::new("offset", Shape::Integer { min: 0, max: INTEGER_MAX }, "of a body, in bytes").or(Scalar::Integer(0)),
+            Parameter::new("length", Shape::Integer { min: 1, max: 16 * 1024 * 1024 }, "of a body, in bytes"),
+            ORDER,
+            AFTER,
+            LIMIT,
+        ],
+    },
+    run: |call| Box::pin(get_network_request(call)),
+};
+
+async fn get_network_request(call: Call) -> Result<Output, Fault> {
+    let session_id = paging::history(&call).await?;
+    let request_id = RequestId::from(call.arguments.text("request_id"));
+    if call.arguments.text("part") == "frames" {
+        return frames(&call, session_id, request_id).await;
+    }
+    let detail = call.gateway.ledger.request(&call.owner, &session_id, &request_id).await?;
+    let detail = detail.ok_or_else(|| Fault::invalid_argument("request_id", "this session has no request of that id"))?;
+    let mut data = Map::new();
+    data.insert("request_id".into(), request_id.as_str().into());
+    let part = call.arguments.text("part");
+    data.insert("part".into(), part.into());
+    match part {
+        "summary" => data.extend(summary(&detail)),
+        "request_headers" => put(&mut data, "headers", headers(&detail, "request")),
+        "response_headers" => put(&mut data, "headers", headers(&detail, "response")),
+        "timing" => data.extend(timing(&detail)),
+        "redirects" => put(&mut data, "redirects", Some(of_kind(&detail, Kind::NetworkRedirect))),
+        _ => data.extend(body(&call, &detail, part.trim_end_matches("_body")).await?),
+    }
+    Ok(Output::value(Value::Object(data)))
+}
+
+fn summary(detail: &RequestDetail) -> Map<String, Value> {
+    let mut out = row_json(&detail.row);
+    let row = &detail.row;
+    put(&mut out, "status_text", row.status_text.as_deref());
+    put(&mut out, "protocol", row.protocol.as_deref());
+    put(&mut out, "remote_address", row.remote_address.as_deref());
+    put(&mut out, "decoded_bytes", row.decoded_bytes);
+    let first = of_kind(detail, Kind::NetworkRequest).into_iter().next();
+    put(&mut out, "initiator", first.and_then(|mut request| request.get_mut("initiator").map(Value::take)));
+    put(&mut out, "request_body", row.request_body.as_ref().map(body_facts));
+    put(&mut out, "response_body", row.response_body.as_ref().map(body_facts));
+    put(&mut out, "events_left_out", (detail.events_left_out > 0).then_some(detail.events_left_out));
+    out
+}
+
+fn body_facts(body: &BodyFacts) -> Value {
+    let mut out = Map::new();
+    out.insert("bytes".into(), body.bytes.into());
+    out.insert("kept".into(), (body.inline || body.artifact.is_some()).into());
+    put(&mut out, "artifact", body.artifact.as_ref().map(|handle| handle.as_str()));
+    put(&mut out, "omitted", body.omitted.as_deref());
+    Value::Object(out)
+}
+
+/// The payloads of all events of one kind, in order.
+fn of_kind(detail: &RequestDetail, kind: Kind) -> Vec<Value> {
+    let views = detail.events.iter().map(OwnedEvent::view);
+    views.filter(|view| view.kind_number == kind.number()).map(|view| event_json::payload(&view)).collect()
+}
+
+/// The headers that went over the wire where the browser told them, else those it announced.
+fn headers(detail: &RequestDetail, direction: &str) -> Option<Value> {
+    let take = |mut payload: Value| payload.get_mut("headers").map(Value::take);
+    let wire = of_kind(detail, Kind::NetworkHeaders).into_iter().rev();
+    let wire = wire.filter(|payload| payload["direction"] == direction).find_map(take);
+    let announced = if direction == "request" { Kind::NetworkRequest } else { Kind::NetworkResponse };
+    wire.or_else(|| of_kind(detail, announced).into_iter().rev().find_map(take))
+}
+
+fn timing(detail: &RequestDetail) -> Map<String, Value> {
+    let mut out = Map::new();
+    let row = &detail.row;
+    put(&mut out, "duration_ms", row.duration_ms);
+    put(&mut out, "phases", row.timing.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()));
+    put(&mut out, "protocol", row.protocol.as_deref());
+    put(&mut out, "remote_address", row.remote_address.as_deref());
+    put(&mut out, "encoded_bytes", row.encoded_bytes);
+    put(&mut out, "decoded_bytes", row.decoded_bytes);
+    out
+}
+
+async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Map<String, Value>, Fault> {
+    let row = &detail.row;
+    let facts = if direction == "request" { &row.request_body } else { &row.response_body };
+    let Some(facts) = facts else {
+        return Ok(Map::from_iter([("kept".to_owned(), json!(false)), ("omitted".to_owned(), json!("none_recorded"))]));
+    };
+    let offset = call.arguments.integer("offset").unwrap_or(0);
+    let room = super::artifact::room(call);
+    let length = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT).min(room);
+    let mut out = Map::new();
+    out.insert("total_bytes".into(), facts.bytes.into());
+    put(&mut out, "mime_type", row.mime_type.as_deref().filter(|_| direction == "response"));
+    let bytes = match (&facts.artifact, inline(detail, direction)) {
+        (Some(handle), _) => {
+            out.insert("artifact".into(), handle.as_str().into());
+            let (artifacts, handle) = (call.gateway.artifacts.clone(), handle.clone());
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            blocking(move || artifacts.read(&handle, offset, length)).await?
+        }
+        (None, Some(text)) => slice(text.as_bytes(), offset, length),
+        (None, None) => {
+            out.insert("kept".into(), false.into());
+            put(&mut out, "omitted", facts.omitted.as_deref());
+            return Ok(out);
+        }
+    };
+    out.extend(super::artifact::range(bytes, offset, facts.bytes, "auto", room)?);
+    Ok(out)
+}
+
+/// The body as the log itself holds it.
+fn inline(detail: &RequestDetail, direction: &str) -> Option<String> {
+    let bodies = detail.events.iter().map(OwnedEvent::view).filter_map(|view| NetworkBody::take(&view).ok());
+    let kept = bodies.filter(|body| body.direction.as_str() == direction).find_map(|body| body.text);
+    let text = kept.map(|text| text.as_str().to_owned());
+    if direction == "request" {
+        let announced = of_kind(detail, Kind::NetworkRequest).into_iter().find_map(|p| p["body"].as_str().map(str::to_owned));
+        return text.or(announced);
+    }
+    text
+}
+
+fn slice(bytes: &[u8], offset: u64, length: u64) -> Vec<u8> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let end = start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX)).min(bytes.len());
+    bytes[start..end].to_vec()
+}
+
+/// The frames of a WebSocket, paged like any list.
+async fn frames(call: &Call, session_id: storage::ids::SessionId, request_id: RequestId) -> Result<Output, Fault> {
+    let filter = EventFilter {
+        session_id: Some(session_id),
+        kinds: Some(vec![Kind::WebSocketFrame]),
+        request_id: Some(request_id),
+        ..EventFilter::default()
+    };
+    let filter = paging::compile(&filter)?;
+    let asked = paging::request(call, &filter);
+    let page = call.gateway.ledger.page(&asked).await?;
+    let rows = page.items.iter().map(|event| {
+        let view = event.view();
+        let mut value = event_json::payload(&view);
+        value["seq"] = view.seq.into();
+        value["timestamp"] = storage::time::rfc3339(view.recorded_at_micros).into();
+        Row { seq: view.seq, value }
+    });
+    let rows = rows.collect();
+    Ok(paging::list(call, ListKind::Events, "frames", &asked, &page, rows).into())
+}
+

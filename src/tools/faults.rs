@@ -1,0 +1,74 @@
+//! What goes wrong on a page or in a browser, as faults with the details callers may see.
+
+use crate::browser::page::PageError;
+use crate::browser::CdpError;
+use crate::fault::{Code, Fault};
+use crate::tools::tool::Call;
+
+/// A failed page operation of this call.
+pub(super) fn page(call: &Call) -> impl Fn(PageError) -> Fault + '_ {
+    move |error| of_page(call, error)
+}
+
+fn of_page(call: &Call, error: PageError) -> Fault {
+    let cause = error.to_string();
+    let fault = match error {
+        PageError::NotFound { selector } => Fault::new(Code::ElementNotFound).with("selector", selector),
+        PageError::Ambiguous { selector, count } => {
+            Fault::new(Code::LocatorAmbiguous).with("selector", selector).with("count", count)
+        }
+        PageError::NotActionable { selector, reason } => {
+            Fault::new(Code::ElementNotActionable).with("selector", selector).with("reason", reason)
+        }
+        PageError::InvalidSelector { selector, reason } => {
+            Fault::new(Code::InvalidSelector).with("selector", selector).with("reason", reason)
+        }
+        PageError::InvalidKey { reason, .. } => Fault::invalid_argument("key", reason),
+        PageError::StaleRef { reference, snapshot_id } => {
+            Fault::new(Code::StaleRef).with("ref", reference).with("snapshot_id", snapshot_id)
+        }
+        PageError::NavigationFailed { reason, url } => Fault::new(Code::NavigationFailed).with("reason", reason).with("url", url),
+        PageError::NavigationTimeout { url } => {
+            Fault::new(Code::NavigationTimeout).with("timeout_ms", budget_ms(call)).with("url", url)
+        }
+        PageError::WaitTimeout { what } => Fault::new(Code::WaitTimeout).with("timeout_ms", budget_ms(call)).with("what", what),
+        PageError::Script { text } => Fault::new(Code::ScriptError).with("text", text),
+        PageError::DialogOpen { dialog } => dialog_blocks(&dialog.dialog_type),
+        PageError::Unsupported { what } => Fault::new(Code::UnsupportedCapability).with("what", what),
+        PageError::PageClosed => Fault::new(Code::PageClosed).with("tab_id", tab(call)),
+        PageError::PageCrashed => Fault::new(Code::PageCrashed).with("tab_id", tab(call)),
+        PageError::BrowserGone => browser_gone(call),
+        PageError::Timeout => Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running"),
+        PageError::Internal { reason } => return Fault::new(Code::InternalError).because(reason),
+    };
+    fault.because(cause)
+}
+
+/// An open dialog stands in the way; the fault names what clears it.
+pub(super) fn dialog_blocks(dialog_type: &str) -> Fault {
+    Fault::new(Code::ModalStateBlocked)
+        .with("dialog_type", dialog_type)
+        .with("clear_with", "accept_next_dialog or dismiss_next_dialog")
+}
+
+/// A failed command that belongs to no page operation.
+pub(super) fn cdp(call: &Call) -> impl Fn(CdpError) -> Fault + '_ {
+    move |error| match error {
+        CdpError::Timeout => Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running"),
+        CdpError::Closed => browser_gone(call),
+        other => Fault::new(Code::InternalError).because(other),
+    }
+}
+
+fn browser_gone(call: &Call) -> Fault {
+    let session_id = call.target.ids().instance.unwrap_or_default();
+    Fault::new(Code::BrowserCrashed).with("session_id", session_id)
+}
+
+fn tab(call: &Call) -> String {
+    call.target.ids().page_id.map(|page_id| page_id.to_string()).unwrap_or_default()
+}
+
+fn budget_ms(call: &Call) -> u64 {
+    u64::try_from(call.deadline.budget().as_millis()).unwrap_or(u64::MAX)
+}

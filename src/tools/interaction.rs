@@ -1,0 +1,231 @@
+//! `click`, `type_text`, `fill`, `press_key`, `hover`, `scroll`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::faults;
+use super::tool::{Call, Output, Tool};
+use crate::browser::page::{ActionDone, ClickOptions, Modifier, MouseButton, ScrollTarget};
+use crate::contract::facts::{SELECTOR, SESSION, Scalar, TAB, TIMEOUT};
+use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::fault::Fault;
+
+const POSITION: &[Parameter] = &[
+    Parameter::new("x", Shape::Number { min: None }, "").required(),
+    Parameter::new("y", Shape::Number { min: None }, "").required(),
+];
+
+pub static CLICK: Tool = Tool {
+    facts: ToolFacts {
+        name: "click",
+        title: "Click",
+        text: "Click the one element that matches, once it is visible, enabled, still and not covered.",
+        pack: Pack::Interaction,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            SELECTOR,
+            Parameter::new("button", Shape::Choice(&["left", "right", "middle"]), "").or(Scalar::Text("left")),
+            Parameter::new("click_count", Shape::Integer { min: 1, max: 3 }, "").or(Scalar::Integer(1)),
+            Parameter::new("modifiers", Shape::Choices(&["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]), ""),
+            Parameter::new("position", Shape::Record { fields: POSITION, open: false }, "from the element's top left corner"),
+            TIMEOUT,
+            TAB,
+        ],
+    },
+    run: |call| Box::pin(click(call)),
+};
+
+async fn click(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    let options = ClickOptions {
+        button: match call.arguments.text("button") {
+            "right" => MouseButton::Right,
+            "middle" => MouseButton::Middle,
+            _ => MouseButton::Left,
+        },
+        click_count: call.arguments.integer("click_count").and_then(|n| u8::try_from(n).ok()).unwrap_or(1),
+        modifiers: call.arguments.texts("modifiers").iter().filter_map(|name| Modifier::parse(name)).collect(),
+        position: call.arguments.value("position").and_then(point),
+    };
+    let done = page.click(call.arguments.text("selector"), &options, call.deadline).await.map_err(faults::page(&call))?;
+    Ok(acted(&call, "selector", &done))
+}
+
+fn point(position: &Value) -> Option<(f64, f64)> {
+    Some((position.get("x")?.as_f64()?, position.get("y")?.as_f64()?))
+}
+
+/// The contract's answer to an action, with what the caller should know of its consequences.
+fn acted(call: &Call, echoed: &str, done: &ActionDone) -> Output {
+    let mut data = json!({"session_id": call.arguments.text("session_id")});
+    if let Some(value) = call.arguments.value(echoed) {
+        data[echoed] = value.clone();
+    }
+    data["ok"] = true.into();
+    if done.navigated {
+        data["navigated"] = true.into();
+        if let Ok(page) = call.page() {
+            data["url"] = page.url().into();
+        }
+    }
+    if let Some(dialog) = &done.dialog {
+        data["dialog"] = super::dialogs::shown(dialog);
+    }
+    Output::value(data)
+}
+
+pub static TYPE_TEXT: Tool = Tool {
+    facts: ToolFacts {
+        name: "type_text",
+        title: "Type text",
+        text: "Focus the element that matches and type text key by key.",
+        pack: Pack::Interaction,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            SELECTOR,
+            Parameter::text("text", "").required().typed(),
+            Parameter::new("delay", Shape::Number { min: Some(0.0) }, "ms between keys").or(Scalar::Integer(0)),
+            TIMEOUT,
+            TAB,
+        ],
+    },
+    run: |call| Box::pin(type_text(call)),
+};
+
+/// The longest pause between two keys, in milliseconds.
+const DELAY_MS_MAX: f64 = 60_000.0;
+
+async fn type_text(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    let delay_ms = call.arguments.number("delay").unwrap_or(0.0).min(DELAY_MS_MAX);
+    let delay = Duration::from_secs_f64(delay_ms / 1000.0);
+    let (selector, text) = (call.arguments.text("selector"), call.arguments.text("text"));
+    let done = page.type_text(selector, text, delay, call.deadline).await.map_err(faults::page(&call))?;
+    keep_secret(&call, &done, text);
+    Ok(acted(&call, "selector", &done))
+}
+
+/// What went into a password field is a secret from here on, wherever the page shows it.
+fn keep_secret(call: &Call, done: &ActionDone, text: &str) {
+    if done.password_field {
+        call.gateway.redactor.declare(text);
+    }
+}
+
+pub static FILL: Tool = Tool {
+    facts: ToolFacts {
+        name: "fill",
+        title: "Fill",
+        text: "Replace the content of the input, textarea or editable element that matches.",
+        pack: Pack::Interaction,
+        effect: Effect::ACT_IDEMPOTENT,
+        lane: Lane::Session,
+        parameters: &[SESSION, SELECTOR, Parameter::text("value", "").required().typed(), TIMEOUT, TAB],
+    },
+    run: |call| Box::pin(fill(call)),
+};
+
+async fn fill(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    let (selector, value) = (call.arguments.text("selector"), call.arguments.text("value"));
+    let done = page.fill(selector, value, call.deadline).await.map_err(faults::page(&call))?;
+    keep_secret(&call, &done, value);
+    Ok(acted(&call, "selector", &done))
+}
+
+pub static PRESS_KEY: Tool = Tool {
+    facts: ToolFacts {
+        name: "press_key",
+        title: "Press key",
+        text: "Press a key or chord: Enter, ArrowDown, a, Control+A. With selector, focus that element first.",
+        pack: Pack::Interaction,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            Parameter::new("key", Shape::Text { length_min: 1, length_max: 256 }, "").required(),
+            Parameter::selector("selector", ""),
+            TIMEOUT,
+            TAB,
+        ],
+    },
+    run: |call| Box::pin(press_key(call)),
+};
+
+async fn press_key(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    let selector = call.arguments.optional_text("selector");
+    let done = page.press_key(call.arguments.text("key"), selector, call.deadline).await.map_err(faults::page(&call))?;
+    Ok(acted(&call, "key", &done))
+}
+
+pub static HOVER: Tool = Tool {
+    facts: ToolFacts {
+        name: "hover",
+        title: "Hover",
+        text: "Move the mouse over the element that matches.",
+        pack: Pack::Interaction,
+        effect: Effect::ACT_IDEMPOTENT,
+        lane: Lane::Session,
+        parameters: &[SESSION, SELECTOR, TIMEOUT, TAB],
+    },
+    run: |call| Box::pin(hover(call)),
+};
+
+async fn hover(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    let done = page.hover(call.arguments.text("selector"), call.deadline).await.map_err(faults::page(&call))?;
+    Ok(acted(&call, "selector", &done))
+}
+
+pub static SCROLL: Tool = Tool {
+    facts: ToolFacts {
+        name: "scroll",
+        title: "Scroll",
+        text: "Scroll the page by dx/dy, to x/y, or until the element that matches is in view; answers with the offset.",
+        pack: Pack::Interaction,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            Parameter::new("mode", Shape::Choice(&["by", "to", "selector"]), "").required(),
+            Parameter::new("dx", Shape::Number { min: None }, "").or(Scalar::Integer(0)),
+            Parameter::new("dy", Shape::Number { min: None }, "").or(Scalar::Integer(0)),
+            Parameter::new("x", Shape::Number { min: None }, ""),
+            Parameter::new("y", Shape::Number { min: None }, ""),
+            Parameter::selector("selector", ""),
+            Parameter::new("behavior", Shape::Choice(&["auto", "smooth"]), "").or(Scalar::Text("auto")),
+            TIMEOUT,
+            TAB,
+        ],
+    },
+    run: |call| Box::pin(scroll(call)),
+};
+
+async fn scroll(call: Call) -> Result<Output, Fault> {
+    let target = scroll_target(&call)?;
+    let smooth = call.arguments.text("behavior") == "smooth";
+    let offset = call.page()?.scroll(&target, smooth, call.deadline).await.map_err(faults::page(&call))?;
+    Ok(Output::value(json!({"session_id": call.arguments.text("session_id"), "x": offset.x, "y": offset.y})))
+}
+
+/// Each mode needs arguments of its own, which a flat schema cannot say.
+fn scroll_target(call: &Call) -> Result<ScrollTarget, Fault> {
+    let number = |name: &str| call.arguments.number(name);
+    match call.arguments.text("mode") {
+        "to" => match (number("x"), number("y")) {
+            (Some(x), Some(y)) => Ok(ScrollTarget::To { x, y }),
+            _ => Err(Fault::invalid_argument("x", "mode to needs both x and y")),
+        },
+        "selector" => match call.arguments.optional_text("selector") {
+            Some(selector) => Ok(ScrollTarget::Selector(selector.to_owned())),
+            None => Err(Fault::invalid_argument("selector", "mode selector needs a selector")),
+        },
+        _ => Ok(ScrollTarget::By { dx: number("dx").unwrap_or(0.0), dy: number("dy").unwrap_or(0.0) }),
+    }
+}

@@ -1,0 +1,118 @@
+//! `server_status`, `session_info`.
+
+use serde_json::{Value, json};
+
+use super::lifecycle::{current_url, lease_expires_at_ms, persistence_mode};
+use super::tool::{Call, Output, Tool};
+use crate::contract::facts::SESSION;
+use crate::contract::{Effect, Lane, Pack, ToolFacts};
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+
+pub static SERVER_STATUS: Tool = Tool {
+    facts: ToolFacts {
+        name: "server_status",
+        title: "Server status",
+        text: "Report uptime, version, session counts, the log's health and every limit in force.",
+        pack: Pack::Introspection,
+        effect: Effect::READ,
+        lane: Lane::Free,
+        parameters: &[],
+    },
+    run: |call| Box::pin(server_status(call)),
+};
+
+async fn server_status(call: Call) -> Result<Output, Fault> {
+    let gateway = &call.gateway;
+    let uptime_ms = u64::try_from(gateway.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(Output::value(json!({
+        "uptime_ms": uptime_ms,
+        "version": env!("CARGO_PKG_VERSION"),
+        "transport": gateway.transport.as_str(),
+        "sessions": {"count": gateway.registry.list(&call.owner).len(), "limit": gateway.registry.sessions_max()},
+        "vault": {"enabled": false, "backend": null, "evaluate_warning": false},
+        "persistence_mode": "memory",
+        "log": log(gateway),
+        "limits": limits(gateway),
+    })))
+}
+
+/// Every bound a client may run into, with its unit in its name.
+fn limits(gateway: &Gateway) -> Value {
+    let config = &gateway.config;
+    json!({
+        "sessions_max": config.max_instances,
+        "result_bytes_max": config.max_result_bytes,
+        "operation_timeout_ms": config.operation_timeout.as_millis() as u64,
+        "launch_timeout_ms": config.launch_timeout.as_millis() as u64,
+        "lane_depth_max": config.lane_depth,
+        "body_bytes_max": config.body_bytes_max,
+        "artifact_quota_bytes": config.artifact_quota_bytes,
+        "page_limit_max": storage::limits::PAGE_LIMIT_MAX,
+        "text_field_bytes_max": storage::limits::TEXT_FIELD_BYTES_MAX,
+        "idle_ttl_seconds": config.idle_ttl.map_or(0, |idle| idle.as_secs()),
+    })
+}
+
+/// The log's health, as status and readiness show it.
+pub(crate) fn log(gateway: &Gateway) -> Value {
+    let health = gateway.journal.log().health();
+    let index = gateway.index.health();
+    json!({
+        "available": health.unavailable.is_none(),
+        "reason": health.unavailable,
+        "log_id": gateway.journal.log().log_id(),
+        "epoch": health.epoch,
+        "last_seq": health.last_seq,
+        "queue_bytes": health.queue_bytes,
+        "commits": health.commits,
+        "index_reached_seq": index.reached_seq,
+        "index_rebuilds": index.rebuilds,
+    })
+}
+
+pub static SESSION_INFO: Tool = Tool {
+    facts: ToolFacts {
+        name: "session_info",
+        title: "Session info",
+        text: "Report one session's configuration and live state.",
+        pack: Pack::Introspection,
+        effect: Effect::READ,
+        lane: Lane::Beside,
+        parameters: &[SESSION],
+    },
+    run: |call| Box::pin(session_info(call)),
+};
+
+async fn session_info(call: Call) -> Result<Output, Fault> {
+    let session = call.session()?;
+    let options = &session.options;
+    let config = json!({
+        "slug": options.slug,
+        "channel": options.channel,
+        "headless": options.headless,
+        "incognito": options.incognito,
+        "persistence_mode": persistence_mode(options),
+        "disable_evaluate": options.disable_evaluate,
+        "vault_enabled": options.vault_enabled,
+        "stealth": false,
+        "fingerprint": false,
+        "humanize": false,
+        "owner": session.owner.as_str(),
+        "sandbox": call.gateway.config.chromium_sandbox,
+    });
+    Ok(Output::value(json!({
+        "session_id": session.id.as_str(),
+        "config": config,
+        "page_count": call.browser()?.pages().len(),
+        "current_url": current_url(session),
+        "created_at": session.created_at_micros / 1000,
+        "last_tool_at": session.last_used_micros() / 1000,
+        "lease_expires_at": lease_expires_at_ms(session),
+        "navigation_count": session.navigations(),
+        "instance_id": session.instance_id.as_str(),
+        "status": session.state().as_str(),
+        "queue_depth": session.lane.depth(),
+        "browser": call.browser()?.version(),
+    })))
+}

@@ -1,0 +1,77 @@
+//! The tools, in listing order. Adding one: its entry in a file here, its line in `TOOLS`, a test.
+
+mod dialogs;
+mod evidence;
+mod faults;
+mod inspection;
+mod instances;
+mod interaction;
+mod introspection;
+mod launch_arguments;
+mod lifecycle;
+mod navigation;
+mod tabs;
+pub mod tool;
+mod waits;
+
+use exporters::metrics::Labels;
+use tool::Tool;
+
+use crate::fault::FAULTS;
+
+/// Every tool. The catalogue's come first and in the catalogue's order; clients cache the list.
+pub static TOOLS: &[&Tool] = &[
+    &lifecycle::LAUNCH_SESSION,
+    &lifecycle::CLOSE_SESSION,
+    &lifecycle::LIST_SESSIONS,
+    &introspection::SERVER_STATUS,
+    &introspection::SESSION_INFO,
+    &navigation::NAVIGATE,
+    &navigation::GO_BACK,
+    &navigation::GO_FORWARD,
+    &navigation::RELOAD,
+    &navigation::WAIT_FOR_URL,
+    &tabs::NEW_TAB,
+    &tabs::CLOSE_TAB,
+    &tabs::SWITCH_TAB,
+    &tabs::LIST_TABS,
+    &interaction::CLICK,
+    &interaction::TYPE_TEXT,
+    &interaction::FILL,
+    &interaction::PRESS_KEY,
+    &interaction::HOVER,
+    &interaction::SCROLL,
+    &inspection::SCREENSHOT,
+    &inspection::SNAPSHOT,
+    &inspection::GET_CONTENT,
+    &inspection::EVALUATE,
+    &waits::WAIT_FOR_SELECTOR,
+    &waits::WAIT_FOR_LOAD_STATE,
+    &dialogs::ACCEPT_NEXT_DIALOG,
+    &dialogs::DISMISS_NEXT_DIALOG,
+    &instances::BROWSER_CREATE_INSTANCE,
+    &instances::BROWSER_DESTROY_INSTANCE,
+    &instances::BROWSER_LIST_INSTANCES,
+    &instances::BROWSER_HEALTH,
+    &evidence::LIST_CONSOLE_MESSAGES,
+    &evidence::LIST_NETWORK_REQUESTS,
+    &evidence::GET_NETWORK_REQUEST,
+    &evidence::LIST_EVENTS,
+    &evidence::LIST_DOWNLOADS,
+    &evidence::READ_ARTIFACT,
+    &evidence::EXPORT_EVENTS,
+];
+
+/// The tool called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().copied().find(|tool| tool.facts.name == name)
+}
+
+/// The closed sets that metrics may use as labels.
+#[must_use]
+pub fn metric_labels() -> Labels {
+    let tools: Vec<&str> = TOOLS.iter().map(|tool| tool.facts.name).collect();
+    let codes: Vec<&str> = FAULTS.iter().map(|fault| fault.code.as_str()).collect();
+    Labels::new(&tools, &codes)
+}

@@ -1,0 +1,177 @@
+//! `navigate`, `go_back`, `go_forward`, `reload`, `wait_for_url`.
+
+use serde_json::{Value, json};
+
+use super::faults;
+use super::launch_arguments::record_refusal;
+use super::tool::{Call, Output, Tool};
+use crate::browser::page::{Direction, LoadState, Navigated, UrlPattern};
+use crate::contract::facts::{SESSION, TAB, TIMEOUT, URL_LENGTH_MAX, WAIT_UNTIL};
+use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::fault::{Code, Fault};
+
+pub static NAVIGATE: Tool = Tool {
+    facts: ToolFacts {
+        name: "navigate",
+        title: "Navigate",
+        text: "Go to a URL (http, https or about:blank); opens a tab where there is none.",
+        pack: Pack::Navigation,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            Parameter::new("url", Shape::Text { length_min: 0, length_max: URL_LENGTH_MAX }, "").required(),
+            WAIT_UNTIL,
+            TIMEOUT,
+            TAB,
+        ],
+    },
+    run: |call| Box::pin(navigate(call)),
+};
+
+async fn navigate(call: Call) -> Result<Output, Fault> {
+    let url = permitted(&call, call.arguments.text("url"))?;
+    let page = call.page_or_new().await?;
+    call.session()?.count_navigation();
+    let arrived = page.navigate(&url, wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
+    let mut data = arrival(&call, &arrived);
+    data["status"] = arrived.status.into();
+    data["tab_id"] = page.page_id().as_str().into();
+    Ok(Output::value(data))
+}
+
+/// The address as the browser gets it: a scheme may be left out, and only some are allowed.
+///
+/// # Errors
+/// `NAVIGATION_FAILED` for what is no address, `SCHEME_NOT_ALLOWED` for other schemes.
+pub(super) fn permitted(call: &Call, url: &str) -> Result<String, Fault> {
+    let url = url.trim();
+    // Chromium ignores these inside an address, so that a refused scheme could hide behind them.
+    let plain = |c: char| !matches!(c, '\t' | '\n' | '\r' | '\0');
+    if url.is_empty() || !url.chars().all(plain) {
+        return Err(Fault::new(Code::NavigationFailed).with("reason", "this is no URL").with("url", url));
+    }
+    if url.eq_ignore_ascii_case("about:blank") {
+        return Ok(url.to_owned());
+    }
+    let scheme = url.split_once(':').map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest));
+    match scheme {
+        Some((scheme, rest)) if matches!(scheme.as_str(), "http" | "https") => {
+            if rest.trim_start_matches('/').is_empty() {
+                return Err(Fault::new(Code::NavigationFailed).with("reason", "the URL names no host").with("url", url));
+            }
+            Ok(url.to_owned())
+        }
+        // `localhost:8080/x`: what stands before the colon is a host when a port follows.
+        Some((_, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => Ok(format!("http://{url}")),
+        None if !url.contains(char::is_whitespace) => Ok(format!("http://{url}")),
+        None => Err(Fault::new(Code::NavigationFailed).with("reason", "this is no URL").with("url", url)),
+        Some((scheme, _)) => {
+            record_refusal(call, "scheme", &scheme);
+            Err(Fault::new(Code::SchemeNotAllowed).with("scheme", scheme))
+        }
+    }
+}
+
+pub(super) fn wait_until(call: &Call) -> LoadState {
+    LoadState::parse(call.arguments.text("wait_until")).unwrap_or_default()
+}
+
+fn arrival(call: &Call, arrived: &Navigated) -> Value {
+    let mut data = json!({"session_id": call.arguments.text("session_id"), "url": arrived.url});
+    if let Some(dialog) = &arrived.dialog {
+        data["dialog"] = super::dialogs::shown(dialog);
+    }
+    data
+}
+
+pub static GO_BACK: Tool = Tool {
+    facts: ToolFacts {
+        name: "go_back",
+        title: "Go back",
+        text: "Go back in a tab's history; without an entry to go to, it stays where it is.",
+        pack: Pack::Navigation,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+    },
+    run: |call| Box::pin(go(call, Direction::Back)),
+};
+
+pub static GO_FORWARD: Tool = Tool {
+    facts: ToolFacts {
+        name: "go_forward",
+        title: "Go forward",
+        text: "Go forward in a tab's history; without an entry to go to, it stays where it is.",
+        pack: Pack::Navigation,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+    },
+    run: |call| Box::pin(go(call, Direction::Forward)),
+};
+
+async fn go(call: Call, direction: Direction) -> Result<Output, Fault> {
+    let page = call.page()?;
+    call.session()?.count_navigation();
+    let arrived = page.go(direction, wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
+    Ok(Output::value(arrival(&call, &arrived)))
+}
+
+pub static RELOAD: Tool = Tool {
+    facts: ToolFacts {
+        name: "reload",
+        title: "Reload",
+        text: "Reload a tab.",
+        pack: Pack::Navigation,
+        effect: Effect::ACT_IDEMPOTENT,
+        lane: Lane::Session,
+        parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+    },
+    run: |call| Box::pin(reload(call)),
+};
+
+async fn reload(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    call.session()?.count_navigation();
+    let arrived = page.reload(wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
+    Ok(Output::value(arrival(&call, &arrived)))
+}
+
+pub static WAIT_FOR_URL: Tool = Tool {
+    facts: ToolFacts {
+        name: "wait_for_url",
+        title: "Wait for URL",
+        text: "Wait until a tab's URL is equal to or matches a glob (* within a segment, ** across), or matches a regular expression.",
+        pack: Pack::Navigation,
+        effect: Effect::READ,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            Parameter::new(
+                "url",
+                Shape::TextOrRecord { fields: &[Parameter::name("pattern", "").required(), Parameter::text("flags", "")] },
+                "",
+            )
+            .required(),
+            TIMEOUT,
+            TAB,
+        ],
+    },
+    run: |call| Box::pin(wait_for_url(call)),
+};
+
+async fn wait_for_url(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
+    let pattern = match call.arguments.value("url") {
+        Some(Value::String(text)) => UrlPattern::text(text),
+        Some(value) => {
+            let part = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+            UrlPattern::regex(part("pattern"), part("flags"))
+        }
+        None => UrlPattern::text(""),
+    };
+    let pattern = pattern.map_err(|reason| Fault::invalid_argument("url", reason))?;
+    let url = page.wait_for_url(&pattern, call.deadline).await.map_err(faults::page(&call))?;
+    Ok(Output::value(json!({"session_id": call.arguments.text("session_id"), "url": url})))
+}

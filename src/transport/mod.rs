@@ -1,0 +1,126 @@
+//! The MCP handler: translates between the protocol and dispatch, and never decides. The only home
+//! of rmcp.
+
+mod guard;
+mod http;
+mod stdio;
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, Implementation,
+    InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, Tool as McpTool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+pub use http::{bind, serve as serve_http};
+pub use stdio::serve as serve_stdio;
+
+use crate::contract::schema;
+use crate::dispatch;
+use crate::gateway::{Gateway, local_owner};
+use crate::tools::{self, tool::Tool};
+
+const INSTRUCTIONS: &str = "Start with launch_session, then navigate. Address elements by the refs of snapshot. \
+    list_console_messages, list_network_requests and list_events page through everything that happened; pass next_cursor as after. \
+    Every failure carries a next_step.";
+
+/// One client's view of the gateway. Holds nothing of the client's own.
+#[derive(Clone)]
+pub struct Handler {
+    gateway: Gateway,
+}
+
+impl Handler {
+    #[must_use]
+    pub fn new(gateway: Gateway) -> Self {
+        Self { gateway }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> InitializeResult {
+        let mut implementation = Implementation::from_build_env();
+        implementation.name = "pageledger".into();
+        implementation.title = Some("Pageledger".into());
+        implementation.version = env!("CARGO_PKG_VERSION").into();
+        InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(implementation)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(listed().to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let owner = local_owner();
+        let Some(tool) = tools::find(&request.name) else {
+            dispatch::unknown_tool(&self.gateway, owner).await;
+            return Err(ErrorData::invalid_params("there is no tool of that name; tools/list names them all", None));
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        // In a task of its own: the call ends and is on record even when this future is dropped.
+        let call = tokio::spawn(dispatch::call(self.gateway.clone(), tool, arguments, owner, context.ct.clone()));
+        match call.await {
+            Ok(answer) => Ok(result(answer).into()),
+            Err(panic) => {
+                tracing::error!(%panic, "a call ended without an answer");
+                Err(ErrorData::internal_error("the call ended without an answer; call server_status before repeating it", None))
+            }
+        }
+    }
+
+    /// Requests whose parameters do not parse arrive here; for a method we know, the parameters are
+    /// at fault, not the method.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == "tools/call" {
+            return Err(ErrorData::invalid_params("tools/call needs a name and, when given, an object of arguments", None));
+        }
+        Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "there is no such method", None))
+    }
+}
+
+fn result(answer: dispatch::Answer) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(answer.reply.text)];
+    if let Some(image) = answer.image {
+        content.push(ContentBlock::image(crate::base64(&image.bytes), image.media_type));
+    }
+    let mut result = if answer.reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = Some(answer.reply.structured);
+    result
+}
+
+/// The tool list, made once: it does not change while the process runs.
+fn listed() -> &'static [McpTool] {
+    static LISTED: OnceLock<Vec<McpTool>> = OnceLock::new();
+    LISTED.get_or_init(|| tools::TOOLS.iter().map(|tool| described(tool)).collect())
+}
+
+fn described(tool: &Tool) -> McpTool {
+    let facts = &tool.facts;
+    let effect = facts.effect;
+    let annotations = ToolAnnotations::new()
+        .read_only(effect.read_only)
+        .destructive(effect.destructive)
+        .idempotent(effect.idempotent)
+        .open_world(effect.open_world);
+    let mut described = McpTool::new(Cow::Borrowed(facts.name), Cow::Borrowed(facts.text), Arc::new(schema::input(facts)));
+    described.title = Some(facts.title.to_owned());
+    described.annotations = Some(annotations);
+    described
+}

@@ -1,0 +1,161 @@
+//! Promises of the artifact store, through its public face.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use super::{ArtifactStore, Kept};
+use crate::StorageError;
+use crate::ids::ArtifactHandle;
+
+const QUOTA_BYTES: u64 = 1_000_000;
+
+fn store() -> (tempfile::TempDir, ArtifactStore) {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let store = ArtifactStore::open(&directory.path().join("artifacts"), QUOTA_BYTES).expect("it opens");
+    (directory, store)
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+fn unfinished(directory: &Path) -> usize {
+    std::fs::read_dir(directory.join("artifacts/tmp")).expect("it is there").count()
+}
+
+#[test]
+fn what_was_put_reads_back_by_range() {
+    let (_directory, store) = store();
+    let kept = store.put(b"0123456789").expect("it is kept");
+    let sha256 = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
+    let handle = ArtifactHandle::from(format!("art-{}", &sha256[..32]));
+    assert_eq!(kept, Kept { handle: handle.clone(), bytes: 10, sha256: sha256.into() });
+    assert_eq!(store.length(&handle).expect("it is there"), 10);
+    for (offset, length, expected) in [(0, 4, "0123"), (8, 100, "89"), (10, 5, ""), (u64::MAX, 1, "")] {
+        assert_eq!(store.read(&handle, offset, length).expect("it is there"), expected.as_bytes());
+    }
+}
+
+#[test]
+fn only_the_owner_can_read_what_is_kept() {
+    let (_directory, store) = store();
+    let kept = store.put(b"secret").expect("it is kept");
+    let path = store.path(&kept.handle).expect("it is there");
+    assert_eq!(mode(&path), 0o600);
+    let shard = path.parent().expect("it lies in a directory");
+    assert_eq!(mode(shard), 0o700);
+    assert_eq!(mode(shard.parent().expect("and that in the store")), 0o700);
+}
+
+#[test]
+fn content_kept_twice_counts_once() {
+    let (directory, store) = store();
+    let bytes = vec![7; 600_000];
+    let first = store.put(&bytes).expect("it fits");
+    assert_eq!(store.put(&bytes).expect("it is there already"), first);
+    let file = directory.path().join("download");
+    std::fs::write(&file, &bytes).expect("it is written");
+    // There is no room for it twice, so it is refused before its content is known; room for all
+    // content that is new must not depend on luck.
+    assert!(matches!(store.put_file(&file), Err(StorageError::Limit { .. })));
+    assert!(file.exists());
+    assert_eq!(unfinished(directory.path()), 0);
+}
+
+#[test]
+fn the_quota_refuses_and_counts_what_an_earlier_process_kept() {
+    let (directory, first) = store();
+    first.put(&vec![1; 700_000]).expect("it fits");
+    let store = ArtifactStore::open(&directory.path().join("artifacts"), QUOTA_BYTES).expect("it opens");
+    let refused = store.put(&vec![2; 300_001]);
+    assert!(matches!(refused, Err(StorageError::Limit { limit: QUOTA_BYTES, .. })), "{refused:?}");
+    store.put(&vec![2; 300_000]).expect("it fits exactly");
+    assert!(matches!(store.put(b"x"), Err(StorageError::Limit { .. })));
+}
+
+#[test]
+fn a_file_is_moved_in_and_protected() {
+    let (directory, store) = store();
+    let file = directory.path().join("download");
+    std::fs::write(&file, b"0123456789").expect("it is written");
+    let kept = store.put_file(&file).expect("it is kept");
+    assert!(!file.exists());
+    assert_eq!(store.read(&kept.handle, 0, 10).expect("it is there"), b"0123456789");
+    assert_eq!(mode(&store.path(&kept.handle).expect("it is there")), 0o600);
+    assert_eq!(unfinished(directory.path()), 0);
+}
+
+#[test]
+fn a_file_with_two_names_is_copied_so_that_nobody_can_change_it() {
+    let (directory, store) = store();
+    let (file, other) = (directory.path().join("download"), directory.path().join("other"));
+    std::fs::write(&file, b"before").expect("it is written");
+    std::fs::hard_link(&file, &other).expect("it is linked");
+    let kept = store.put_file(&file).expect("it is kept");
+    std::fs::write(&other, b"after!").expect("it is written");
+    assert_eq!(store.read(&kept.handle, 0, 10).expect("it is there"), b"before");
+}
+
+#[test]
+fn links_are_not_followed() {
+    let (directory, store) = store();
+    let (secret, link) = (directory.path().join("secret"), directory.path().join("link"));
+    std::fs::write(&secret, b"elsewhere").expect("it is written");
+    symlink(&secret, &link).expect("it is linked");
+    assert!(store.put_file(&link).is_err());
+    assert!(secret.exists());
+    let kept = store.put(b"content").expect("it is kept");
+    let path = store.path(&kept.handle).expect("it is there");
+    std::fs::remove_file(&path).expect("it is removed");
+    symlink(&secret, &path).expect("it is linked");
+    assert!(matches!(store.read(&kept.handle, 0, 10), Err(StorageError::UnknownHandle)));
+    store.put(b"content").expect("it takes the link's place");
+    assert_eq!(store.read(&kept.handle, 0, 10).expect("it is there"), b"content");
+    assert_eq!(std::fs::read(&secret).expect("it is there"), b"elsewhere");
+}
+
+#[test]
+fn a_shard_that_is_a_link_is_no_shard() {
+    let (directory, store) = store();
+    let kept = store.put(b"content").expect("it is kept");
+    let path = store.path(&kept.handle).expect("it is there");
+    let shard = path.parent().expect("it lies in a directory");
+    let elsewhere = directory.path().join("elsewhere");
+    std::fs::rename(shard, &elsewhere).expect("it is moved");
+    symlink(&elsewhere, shard).expect("it is linked");
+    assert!(matches!(store.read(&kept.handle, 0, 10), Err(StorageError::UnknownHandle)));
+    assert!(store.put(b"content").is_err());
+}
+
+#[test]
+fn handles_of_another_form_are_unknown() {
+    let (_directory, store) = store();
+    let long = "a".repeat(33);
+    for digits in ["", "../../etc/passwd", "ABCDEF00112233445566778899aabbcc", &long, "0123456789abcdef0123456789abcdef"] {
+        let handle = ArtifactHandle::from(format!("art-{digits}"));
+        assert!(matches!(store.path(&handle), Err(StorageError::UnknownHandle)), "{digits}");
+    }
+    assert!(matches!(store.path(&ArtifactHandle::from("x")), Err(StorageError::UnknownHandle)));
+}
+
+#[test]
+fn content_altered_where_it_lies_is_put_anew() {
+    let (_directory, store) = store();
+    let kept = store.put(b"content").expect("it is kept");
+    let path = store.path(&kept.handle).expect("it is there");
+    std::fs::write(&path, b"altered").expect("it is written");
+    store.put(b"content").expect("it is kept");
+    assert_eq!(store.read(&kept.handle, 0, 10).expect("it is there"), b"content");
+}
+
+#[test]
+fn opening_removes_what_was_left_unfinished_and_reading_beside_does_not() {
+    let (directory, _store) = store();
+    let root = directory.path().join("artifacts");
+    std::fs::write(root.join("tmp/0-abcdefgh"), b"half").expect("it is written");
+    let reader = ArtifactStore::open_read_only(&root);
+    assert_eq!(unfinished(directory.path()), 1);
+    assert!(matches!(reader.put(b"x"), Err(StorageError::Limit { .. })));
+    ArtifactStore::open(&root, QUOTA_BYTES).expect("it opens");
+    assert_eq!(unfinished(directory.path()), 0);
+}

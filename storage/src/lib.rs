@@ -1,0 +1,17 @@
+//! The durable core: what an event is, how events reach the disk, and how they are read back.
+//!
+//! Read in this order: [`event`] (the catalogue every other product is made from), [`log`] (the
+//! append-only truth), [`index`] (derived and disposable), [`query`] (filters, cursors, pages),
+//! [`artifact`] (bytes too heavy for the log). This crate knows no other crate of the workspace.
+
+pub mod artifact;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod index;
+pub mod limits;
+pub mod log;
+pub mod query;
+pub mod time;
+
+pub use error::StorageError;

@@ -1,0 +1,29 @@
+//! Every number that bounds storage, with its unit in its name.
+
+/// A segment is sealed and the next begun once it holds this many bytes.
+pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// Unawaited events wait for company at most this long before a commit.
+pub const COMMIT_WINDOW_MILLIS: u64 = 5;
+/// Unawaited events are committed at once when this many wait.
+pub const COMMIT_WINDOW_EVENTS: usize = 256;
+/// Unawaited events are committed at once when this many bytes wait.
+pub const COMMIT_WINDOW_BYTES: usize = 1024 * 1024;
+/// One block holds at most this many bytes of events before compression.
+pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// One event's encoded body is at most this long; producers cut text long before.
+pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that may wait in the writer's queue; beyond it, producers wait or shed with a `gap` event.
+pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Text of one field of an event, in bytes; the whole is kept as an artifact where policy allows.
+pub const TEXT_FIELD_BYTES_MAX: usize = 16 * 1024;
+/// One artifact.
+pub const ARTIFACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// One page of any evidence list.
+pub const PAGE_LIMIT_MAX: usize = 500;
+/// One page of any evidence list when the caller names no limit.
+pub const PAGE_LIMIT_DEFAULT: usize = 100;
+
+const _: () = assert!(COMMIT_WINDOW_BYTES <= BLOCK_BYTES_MAX);
+const _: () = assert!(EVENT_BYTES_MAX < BLOCK_BYTES_MAX);
+const _: () = assert!(TEXT_FIELD_BYTES_MAX < EVENT_BYTES_MAX);
+const _: () = assert!((BLOCK_BYTES_MAX as u64) < SEGMENT_BYTES);

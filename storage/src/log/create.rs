@@ -1,0 +1,106 @@
+//! Making a new log, and starting over when that was interrupted.
+//!
+//! What must stay true: the mark gets its name last. So segments without a mark mean either a
+//! creation that never ended, which holds no event and has left the unfinished mark behind, or
+//! damage; and a mark without segments always means damage.
+
+use std::path::Path;
+
+use super::directory::Listing;
+use super::format::{LOG_ID_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use super::mark::{self, Mark};
+use super::recovery::Mended;
+use super::segment::{Segment, UNFINISHED};
+use super::storage_io::StorageIo;
+use super::{Durable, Position};
+use crate::StorageError;
+use crate::ids::random_suffix;
+
+const FIRST_SEGMENT: u32 = 1;
+const FIRST_SEQ: u64 = 1;
+
+/// Makes an empty log in `directory`.
+pub(super) fn create(io: &dyn StorageIo, directory: &Path, now_micros: i64) -> Result<(), StorageError> {
+    let mut log_id = [0; LOG_ID_BYTES];
+    log_id.copy_from_slice(random_suffix(LOG_ID_BYTES).as_bytes());
+    let end = Position { segment: FIRST_SEGMENT, offset: SEGMENT_HEADER_BYTES };
+    let mark = Mark {
+        counter: 1,
+        clean: true,
+        epoch: 0,
+        durable: Durable { last_seq: FIRST_SEQ - 1, end },
+        oldest_segment: FIRST_SEGMENT,
+        oldest_seq: FIRST_SEQ,
+        log_id,
+    };
+    let path = directory.join(mark::FILE_NAME);
+    let unfinished = directory.join(mark::FILE_NAME.to_owned() + UNFINISHED);
+    let file = io.create(&unfinished).map_err(StorageError::io("create", &unfinished))?;
+    file.allocate(0, mark::FILE_BYTES as u64).map_err(StorageError::io("write", &unfinished))?;
+    mark.write(&*file).map_err(StorageError::io("write", &unfinished))?;
+    file.sync_all().map_err(StorageError::io("sync", &unfinished))?;
+    io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
+    let header = SegmentHeader {
+        number: FIRST_SEGMENT,
+        log_id,
+        epoch: 1,
+        first_seq: FIRST_SEQ,
+        created_micros: now_micros,
+        previous_bytes: 0,
+    };
+    Segment::create(io, directory, &header)?;
+    io.rename(&unfinished, &path).map_err(StorageError::io("rename", &unfinished))?;
+    io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
+    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        io.sync_directory(parent).map_err(StorageError::io("sync", parent))?;
+    }
+    Ok(())
+}
+
+/// Whether what lies here is a creation that never ended, and holds no event.
+pub(super) fn was_interrupted(
+    io: &dyn StorageIo,
+    directory: &Path,
+    listing: &Listing,
+) -> Result<bool, StorageError> {
+    let unfinished_mark = mark::FILE_NAME.to_owned() + UNFINISHED;
+    if listing.has_mark || !listing.unfinished.contains(&unfinished_mark) {
+        return Ok(false);
+    }
+    match listing.segments[..] {
+        [] => Ok(true),
+        [FIRST_SEGMENT] => {
+            let path = directory.join(segment_name(FIRST_SEGMENT));
+            let file = io.open(&path).map_err(StorageError::io("open", &path))?;
+            let mut first_block = [0; 4];
+            let count = file.read_at(&mut first_block, u64::from(SEGMENT_HEADER_BYTES));
+            Ok(first_block[..count.map_err(StorageError::io("read", &path))?].iter().all(|byte| *byte == 0))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Removes what an interrupted creation left.
+pub(super) fn undo(
+    io: &dyn StorageIo,
+    directory: &Path,
+    listing: &mut Listing,
+    mended: &mut Vec<Mended>,
+) -> Result<(), StorageError> {
+    for number in std::mem::take(&mut listing.segments) {
+        remove_leftover(io, directory, segment_name(number), mended)?;
+    }
+    Ok(())
+}
+
+pub(super) fn remove_leftover(
+    io: &dyn StorageIo,
+    directory: &Path,
+    name: String,
+    mended: &mut Vec<Mended>,
+) -> Result<(), StorageError> {
+    let path = directory.join(&name);
+    io.remove(&path).map_err(StorageError::io("remove", &path))?;
+    mended.push(Mended::LeftoverRemoved { name });
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! What lies in a log directory, by the names of the files.
+
+use std::path::Path;
+
+use super::format::segment_number;
+use super::mark;
+use super::segment::UNFINISHED;
+use crate::StorageError;
+
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Numbers of the segments present, rising.
+    pub segments: Vec<u32>,
+    pub has_mark: bool,
+    /// Names of files whose creation was interrupted.
+    pub unfinished: Vec<String>,
+}
+
+impl Listing {
+    /// Files of other names are nobody's business here and stay where they are.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn read(directory: &Path) -> Result<Self, StorageError> {
+        let mut listing = Self::default();
+        for entry in std::fs::read_dir(directory).map_err(StorageError::io("read", directory))? {
+            let name = entry.map_err(StorageError::io("read", directory))?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            listing.segments.extend(segment_number(name));
+            listing.has_mark |= name == mark::FILE_NAME;
+            if name.ends_with(UNFINISHED) {
+                listing.unfinished.push(name.to_owned());
+            }
+        }
+        listing.segments.sort_unstable();
+        listing.unfinished.sort_unstable();
+        Ok(listing)
+    }
+}

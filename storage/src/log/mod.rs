@@ -1,0 +1,332 @@
+//! The append-only truth: segments of checksummed blocks, one writer, group commit, a high-water mark.
+//!
+//! Read in this order: [`format`] (the bytes), [`block`], [`mark`] (how far the log is known to be
+//! durable), [`queue`] and [`writer`] (how events get in), [`recovery`] (how a log is opened),
+//! [`reader`] and [`walk`] (how events come out).
+//!
+//! What must stay true: an acknowledged event is on stable storage; numbers are never reused and have
+//! no holes; readers see only what is durable; damage is named or refused, never passed over; the
+//! first failed write or sync ends recording for good.
+
+mod admit;
+mod block;
+mod create;
+mod directory;
+mod encode;
+mod format;
+mod lock;
+mod mark;
+mod mark_keeper;
+mod queue;
+mod reader;
+mod recovery;
+mod segment;
+mod storage_io;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod window;
+mod writer;
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::{oneshot, watch};
+
+use crate::StorageError;
+use crate::event::catalog::{LogOpened, LogRecovered};
+use crate::event::{Clean, Context, Draft, Symbol};
+use crate::limits::{QUEUE_BYTES_MAX, SEGMENT_BYTES};
+use crate::time::{Clock, SystemClock};
+
+pub use block::{Block, BlockEvents, BlockHeader, BlockRef, page_bit};
+pub use reader::Reader;
+pub use walk::BlockWalk;
+
+use encode::Encoder;
+use mark_keeper::MarkKeeper;
+use queue::{NotAdmitted, Queue, Request};
+use recovery::{Mended, Recovered};
+use storage_io::{StorageIo, SystemIo};
+use writer::{Progress, Writer};
+
+/// A place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    pub segment: u32,
+    pub offset: u32,
+}
+
+impl Position {
+    /// Keeps the order of positions.
+    #[must_use]
+    pub fn to_u64(self) -> u64 {
+        u64::from(self.segment) << 32 | u64::from(self.offset)
+    }
+
+    #[must_use]
+    pub fn from_u64(number: u64) -> Self {
+        Self { segment: (number >> 32) as u32, offset: number as u32 }
+    }
+}
+
+/// How far the log is on stable storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Durable {
+    pub last_seq: u64,
+    /// Behind the last block.
+    pub end: Position,
+}
+
+/// Numbers given to a request's events; `last_seq` is below `first_seq` when it had none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    pub first_seq: u64,
+    pub last_seq: u64,
+}
+
+/// Nothing of the request was taken; the drafts come back.
+#[derive(Debug)]
+pub struct Refused {
+    pub drafts: Vec<Draft>,
+}
+
+/// When an acknowledgement leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// After the events behind it are on stable storage.
+    Commit,
+}
+
+#[derive(Clone)]
+pub struct LogOptions {
+    /// The log's own directory, `<data>/log`; made when absent.
+    pub directory: PathBuf,
+    pub segment_bytes: u64,
+    pub queue_bytes_max: usize,
+    pub durability: Durability,
+    /// Version of the program, for the record.
+    pub version: Symbol,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl LogOptions {
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            segment_bytes: SEGMENT_BYTES,
+            queue_bytes_max: QUEUE_BYTES_MAX,
+            durability: Durability::Commit,
+            version: Symbol::fold(env!("CARGO_PKG_VERSION")),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// State of the log for readiness and metrics.
+#[derive(Debug, Clone)]
+pub struct LogHealth {
+    /// Why the log no longer records; `None` while it does.
+    pub unavailable: Option<String>,
+    pub last_seq: u64,
+    pub epoch: u64,
+    pub queue_bytes: u64,
+    pub commits: u64,
+    pub synced_bytes: u64,
+    pub fsync_seconds: f64,
+    pub last_fsync_micros: u64,
+}
+
+/// A log open for appending. Cheap to clone; when the last clone goes, what was accepted is still
+/// written and the writer ends, without the log being sealed.
+#[derive(Clone)]
+pub struct Log {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    queue: Arc<Queue>,
+    durable: watch::Receiver<Durable>,
+    progress: Arc<Mutex<Progress>>,
+    reader: Reader,
+    epoch: u64,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    lock: Mutex<Option<File>>,
+}
+
+impl Log {
+    /// Opens the log, making it when there is none: takes the lock, proves that everything up to the
+    /// high-water mark is there, mends what lies behind it, and records `log.opened`.
+    ///
+    /// # Errors
+    /// `StorageError::Locked` when another process has it, `StorageError::Damaged` when it holds less
+    /// than it acknowledged, and what the operating system refuses.
+    pub fn open(options: LogOptions) -> Result<Log, StorageError> {
+        Self::open_with(options, Arc::new(SystemIo))
+    }
+
+    fn open_with(options: LogOptions, io: Arc<dyn StorageIo>) -> Result<Log, StorageError> {
+        let directory = &options.directory;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
+        let lock = lock::take(directory)?;
+        let recovered = recovery::recover(&*io, directory, options.clock.now_micros())?;
+        let opening = opening_events(&recovered, &options.version);
+        let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
+        let (sender, durable) = watch::channel(recovered.durable);
+        let progress = Arc::new(Mutex::new(Progress::default()));
+        let epoch = recovered.epoch;
+        let mut mark = recovered.mark;
+        mark.epoch = epoch;
+        let mut writer = Writer {
+            io,
+            directory: directory.clone(),
+            segment_bytes: options.segment_bytes,
+            clock: options.clock.clone(),
+            log_id: mark.log_id,
+            epoch,
+            segment: recovered.segment,
+            marks: MarkKeeper::start(mark, recovered.mark_file, recovered.mark_path)?,
+            encoder: Encoder::new().map_err(StorageError::io("prepare compression for", directory))?,
+            durable: sender,
+            progress: progress.clone(),
+            next_seq: recovered.durable.last_seq + 1,
+            epoch_events: 0,
+            buffer: Vec::new(),
+        };
+        writer.append(&mut opening.iter())?;
+        let reader = Reader::beside(directory, log_id, durable.clone())?;
+        let queue = Arc::new(Queue::new(options.queue_bytes_max));
+        let for_thread = queue.clone();
+        let thread = std::thread::Builder::new()
+            .name("log-writer".into())
+            .spawn(move || writer.run(&for_thread))
+            .map_err(StorageError::io("start a thread for", directory))?;
+        let (writer, lock) = (Mutex::new(Some(thread)), Mutex::new(Some(lock)));
+        Ok(Self { inner: Arc::new(Inner { queue, durable, progress, reader, epoch, writer, lock }) })
+    }
+
+    /// Identity of the log, 12 of `0-9a-z`, the same for its whole life.
+    #[must_use]
+    pub fn log_id(&self) -> &str {
+        self.inner.reader.log_id()
+    }
+
+    /// Appends `drafts`, together and in order, and waits until they are durable; with none, until
+    /// everything accepted before is. Waits for room when the queue is full. The events are recorded
+    /// even when the caller stops waiting, once they are in the queue.
+    ///
+    /// # Errors
+    /// `StorageError::Unavailable` when the log records no more; whether these events are durable is
+    /// then not known. `StorageError::Limit` when they are more than the queue could ever hold.
+    pub async fn commit(&self, drafts: Vec<Draft>) -> Result<Appended, StorageError> {
+        let queue = &self.inner.queue;
+        let (reply, appended) = oneshot::channel();
+        let request = Request::new(drafts, Some(reply));
+        queue.check_size(&request)?;
+        queue.push_when_room(request).await?;
+        appended.await.map_err(|_| queue.error())
+    }
+
+    /// Appends `drafts` without waiting: they are durable a little later, unless the process or the
+    /// log fails before.
+    ///
+    /// # Errors
+    /// Gives the drafts back when the queue has no room for them or the log records no more.
+    pub fn offer(&self, drafts: Vec<Draft>) -> Result<(), Refused> {
+        let request = Request::new(drafts, None);
+        if self.inner.queue.check_size(&request).is_err() {
+            return Err(Refused { drafts: request.drafts });
+        }
+        let back = |refused: NotAdmitted| Refused { drafts: refused.request.drafts };
+        self.inner.queue.push(request).map_err(back)
+    }
+
+    /// Waits until the queue is at most half full, or the log records no more.
+    pub async fn room(&self) {
+        self.inner.queue.room().await;
+    }
+
+    /// Follows how far the log is durable. Closed when the writer has ended.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Durable> {
+        self.inner.durable.clone()
+    }
+
+    #[must_use]
+    pub fn health(&self) -> LogHealth {
+        let progress = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        LogHealth {
+            unavailable: self.inner.queue.unavailable(),
+            last_seq: self.inner.durable.borrow().last_seq,
+            epoch: self.inner.epoch,
+            queue_bytes: self.inner.queue.held_bytes() as u64,
+            commits: progress.commits,
+            synced_bytes: progress.synced_bytes,
+            fsync_seconds: progress.fsync_seconds,
+            last_fsync_micros: progress.last_fsync_micros,
+        }
+    }
+
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.inner.reader.clone()
+    }
+
+    /// Writes what was accepted, records `log.sealed`, marks the log as closed in an orderly way and
+    /// gives up the lock. Nothing can be appended afterwards; reading goes on. Closing twice is fine.
+    ///
+    /// # Errors
+    /// `StorageError::Unavailable` when the log had failed or fails now; it is then not sealed.
+    pub async fn close(&self) -> Result<(), StorageError> {
+        self.inner.queue.seal().await?;
+        self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue.abandon();
+        let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It turns its own panics into a reason, so there is nothing to learn here.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the record says about this opening.
+fn opening_events(recovered: &Recovered, version: &Symbol) -> Vec<Draft> {
+    let context = Context::default();
+    let opened = LogOpened {
+        epoch: recovered.epoch,
+        clean: recovered.mark.clean && recovered.durable.last_seq == recovered.mark.durable.last_seq,
+        last_seq: recovered.durable.last_seq,
+        version: version.clone(),
+    };
+    let mut drafts = vec![Draft::new(&context, &opened)];
+    for mended in &recovered.mended {
+        let event = match mended {
+            Mended::TornTail { bytes_cut, kept_as } => LogRecovered {
+                what: Symbol::fold("torn_tail"),
+                bytes_cut: Some(*bytes_cut),
+                kept_as: Some(Clean::redacted(kept_as.as_str())),
+                detail: None,
+            },
+            Mended::LeftoverRemoved { name } => LogRecovered {
+                what: Symbol::fold("leftover_removed"),
+                bytes_cut: None,
+                kept_as: None,
+                detail: Some(Clean::redacted(name.as_str())),
+            },
+        };
+        drafts.push(Draft::new(&context, &event));
+    }
+    drafts
+}

@@ -1,0 +1,89 @@
+//! The segment that is being written: its file, its end, and the room laid out behind the end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use super::storage_io::{StorageFile, StorageIo};
+use crate::StorageError;
+
+/// Room is laid out at least this far ahead, then twice as far each time, up to the maximum: a short
+/// log stays small, and a busy one seldom waits for room.
+const ALLOCATE_BYTES_MIN: u64 = 1024 * 1024;
+const ALLOCATE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Appended to the name of a file until it is complete.
+pub(super) const UNFINISHED: &str = ".new";
+
+pub(super) struct Segment {
+    pub file: Arc<dyn StorageFile>,
+    pub path: PathBuf,
+    pub number: u32,
+    /// Where the next block goes.
+    pub end: u64,
+    /// Zeros are laid out up to here.
+    pub allocated: u64,
+}
+
+impl Segment {
+    /// Makes a segment that is durable, under its final name, and holds no block.
+    ///
+    /// # Errors
+    /// When the operating system refuses; then no segment of that number is left behind.
+    pub fn create(io: &dyn StorageIo, directory: &Path, header: &SegmentHeader) -> Result<Self, StorageError> {
+        let path = directory.join(segment_name(header.number));
+        let unfinished = directory.join(segment_name(header.number) + UNFINISHED);
+        let file = io.create(&unfinished).map_err(StorageError::io("create", &unfinished))?;
+        let end = u64::from(SEGMENT_HEADER_BYTES);
+        let mut segment = Self { file, path: unfinished, number: header.number, end, allocated: end };
+        segment.write(&header.to_bytes(), 0)?;
+        segment.make_room(1)?;
+        io.rename(&segment.path, &path).map_err(StorageError::io("rename", &segment.path))?;
+        io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
+        segment.path = path;
+        Ok(segment)
+    }
+
+    pub fn holds_blocks(&self) -> bool {
+        self.end > u64::from(SEGMENT_HEADER_BYTES)
+    }
+
+    /// Lays out room for `bytes` more, if it is not there yet, and makes that durable: no later sync
+    /// of data has a new file length to write.
+    ///
+    /// # Errors
+    /// When the operating system refuses, a full disk included.
+    pub fn make_room(&mut self, bytes: u64) -> Result<(), StorageError> {
+        if self.end + bytes <= self.allocated {
+            return Ok(());
+        }
+        let step = self.allocated.clamp(ALLOCATE_BYTES_MIN, ALLOCATE_BYTES_MAX);
+        let until = (self.end + bytes).next_multiple_of(step);
+        self.file.allocate(self.allocated, until).map_err(StorageError::io("extend", &self.path))?;
+        self.file.sync_all().map_err(StorageError::io("sync", &self.path))?;
+        self.allocated = until;
+        Ok(())
+    }
+
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn write(&self, bytes: &[u8], offset: u64) -> Result<(), StorageError> {
+        self.file.write_at(bytes, offset).map_err(StorageError::io("write", &self.path))
+    }
+
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        self.file.sync_data().map_err(StorageError::io("sync", &self.path))
+    }
+
+    /// Cuts off the room that is left and makes the length durable.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn cut_to_end(&mut self) -> Result<(), StorageError> {
+        self.file.set_length(self.end).map_err(StorageError::io("shorten", &self.path))?;
+        self.file.sync_all().map_err(StorageError::io("sync", &self.path))?;
+        self.allocated = self.end;
+        Ok(())
+    }
+}

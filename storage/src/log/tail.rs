@@ -1,0 +1,139 @@
+//! The end of a log as recovery finds it: whole commits, then perhaps a torn one.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::format::SEGMENT_HEADER_BYTES;
+use super::recovery::Mended;
+use super::segment::Segment;
+use super::storage_io::{StorageFile, StorageIo};
+use super::window::{Step, Window};
+use crate::StorageError;
+
+const COPY_BYTES: usize = 256 * 1024;
+
+/// Walks whole commits from the beginning of a segment, checking every byte.
+pub(super) struct CommitWalk {
+    window: Window,
+    offset: u64,
+    next_seq: u64,
+}
+
+pub(super) enum Walked {
+    /// A whole commit: where it ends and its last number.
+    Commit { end: u64, last_seq: u64 },
+    /// No block follows.
+    End,
+    /// Something follows that is no whole commit.
+    Torn(&'static str),
+}
+
+impl CommitWalk {
+    pub fn new(file: Arc<dyn StorageFile>, first_seq: u64, length: u64) -> Self {
+        let offset = u64::from(SEGMENT_HEADER_BYTES);
+        Self { window: Window::new(file, length), offset, next_seq: first_seq }
+    }
+
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn next_commit(&mut self) -> io::Result<Walked> {
+        let mut offset = self.offset;
+        let (mut count, mut first_seq, mut last_seq) = (0u64, u64::MAX, 0);
+        loop {
+            let stored = match self.window.header(offset)? {
+                Step::Block(stored) => stored,
+                Step::End if count == 0 => return Ok(Walked::End),
+                Step::End => return Ok(Walked::Torn("a commit is not complete")),
+                Step::Damage(what) => return Ok(Walked::Torn(what)),
+            };
+            if !self.window.content_is_whole(offset, &stored)? {
+                return Ok(Walked::Torn("a block's content does not match its checksum"));
+            }
+            count += u64::from(stored.header.count);
+            first_seq = first_seq.min(stored.header.first_seq);
+            last_seq = last_seq.max(stored.header.last_seq);
+            offset += stored.stored_bytes as u64;
+            if stored.header.end_of_commit {
+                break;
+            }
+        }
+        if first_seq != self.next_seq || last_seq.checked_sub(first_seq) != count.checked_sub(1) {
+            return Ok(Walked::Torn("a commit does not continue the one before it"));
+        }
+        self.offset = offset;
+        self.next_seq = last_seq + 1;
+        Ok(Walked::Commit { end: offset, last_seq })
+    }
+}
+
+/// Cuts off what follows the segment's end, if anything but zeros does, after copying it aside.
+pub(super) fn cut_tail(
+    io: &dyn StorageIo,
+    directory: &Path,
+    segment: &mut Segment,
+    epoch: u64,
+) -> Result<Option<Mended>, StorageError> {
+    let torn_until = last_used(segment)?;
+    if torn_until <= segment.end {
+        return Ok(None);
+    }
+    let name = copy_aside(io, directory, segment, torn_until, epoch)?;
+    let bytes_cut = torn_until - segment.end;
+    segment.cut_to_end()?;
+    Ok(Some(Mended::TornTail { bytes_cut, kept_as: name }))
+}
+
+/// End of the last byte behind the segment's end that is not zero; the end itself when none is.
+fn last_used(segment: &Segment) -> Result<u64, StorageError> {
+    let mut buffer = vec![0; COPY_BYTES];
+    let (mut offset, mut used) = (segment.end, segment.end);
+    loop {
+        let count = segment.file.read_at(&mut buffer, offset).map_err(StorageError::io("read", &segment.path))?;
+        if count == 0 {
+            return Ok(used);
+        }
+        if let Some(position) = buffer[..count].iter().rposition(|byte| *byte != 0) {
+            used = offset + position as u64 + 1;
+        }
+        offset += count as u64;
+    }
+}
+
+fn copy_aside(
+    io: &dyn StorageIo,
+    directory: &Path,
+    segment: &Segment,
+    until: u64,
+    epoch: u64,
+) -> Result<String, StorageError> {
+    let stem = format!("torn-{epoch}-{}", segment.end);
+    let mut name = format!("{stem}.bin");
+    let mut attempt = 1;
+    // A recovery that was itself cut short has left its copy; both are kept.
+    let file = loop {
+        match io.create(&directory.join(&name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                attempt += 1;
+                name = format!("{stem}-{attempt}.bin");
+            }
+            outcome => break outcome.map_err(StorageError::io("create", directory.join(&name)))?,
+        }
+    };
+    let path = directory.join(&name);
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut offset = segment.end;
+    while offset < until {
+        let wanted = usize::try_from(until - offset).unwrap_or(COPY_BYTES).min(COPY_BYTES);
+        let count = segment.file.read_at(&mut buffer[..wanted], offset);
+        let count = count.map_err(StorageError::io("read", &segment.path))?;
+        if count == 0 {
+            break;
+        }
+        file.write_at(&buffer[..count], offset - segment.end).map_err(StorageError::io("write", &path))?;
+        offset += count as u64;
+    }
+    file.sync_all().map_err(StorageError::io("sync", &path))?;
+    io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
+    Ok(name)
+}

@@ -1,0 +1,202 @@
+//! A process that dies at any moment loses nothing it acknowledged, and leaves nothing that the next
+//! one cannot mend; what is mended is on record.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::{Log, LogOptions};
+use super::{Dice, assert_gap_free, copy_directory, message, open, options, read_all, temporary, texts};
+use crate::event::Payload;
+use crate::event::catalog::LogRecovered;
+
+/// What recovery put on record, oldest first.
+fn recoveries(log: &Log) -> Vec<LogRecovered> {
+    let mut found = Vec::new();
+    let mut visit = |event: &crate::event::EventView<'_>| {
+        found.extend(LogRecovered::take(event).ok());
+        ControlFlow::Continue(())
+    };
+    log.reader().scan(0, &|_| true, &mut visit).expect("the log is whole");
+    found
+}
+
+#[tokio::test]
+async fn numbers_go_on_after_every_kind_of_end() {
+    let directory = temporary();
+    let mut last_seq = 0;
+    for round in 0..12 {
+        let log = open(directory.path());
+        assert_eq!(log.health().epoch, round + 1);
+        assert!(log.health().last_seq > last_seq, "the opening is an event of its own");
+        let appended = log.commit(vec![message(Some("a"), "x")]).await.expect("it is recorded");
+        assert!(appended.first_seq > last_seq);
+        last_seq = appended.last_seq;
+        if round % 3 == 0 {
+            log.close().await.expect("it closes");
+        }
+    }
+    assert_gap_free(&read_all(&open(directory.path()).reader()));
+}
+
+/// The files of a process killed at a random moment are those that a copy finds at that moment, as
+/// the kernel keeps what was written: copied in the order in which the writer never writes.
+#[tokio::test]
+async fn a_kill_at_any_moment_costs_nothing_acknowledged() {
+    let directory = temporary();
+    let log = Log::open(LogOptions { segment_bytes: 16_384, ..options(directory.path()) }).expect("the log opens");
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let mut appenders = Vec::new();
+    for session in ["a", "b", "c"] {
+        let (log, acknowledged) = (log.clone(), acknowledged.clone());
+        appenders.push(tokio::spawn(async move {
+            while let Ok(appended) = log.commit(vec![message(Some(session), "y"), message(None, "z")]).await {
+                acknowledged.fetch_max(appended.last_seq, Ordering::SeqCst);
+                let _ = log.offer(vec![message(Some(session), "unawaited")]);
+                tokio::task::yield_now().await;
+            }
+        }));
+    }
+    let mut dice = Dice(7);
+    for _ in 0..15 {
+        let mut durable = log.watch();
+        let further = durable.borrow().last_seq + 1 + dice.below(100);
+        durable.wait_for(|durable| durable.last_seq >= further).await.expect("the writer lives");
+        let copy = temporary();
+        let at_least = acknowledged.load(Ordering::SeqCst);
+        copy_as_killed(&directory.path().join("log"), &copy.path().join("log"));
+        let events = read_all(&open(copy.path()).reader());
+        assert_gap_free(&events);
+        assert!(events.len() as u64 > at_least, "{} events of {at_least}", events.len());
+    }
+    log.close().await.expect("it closes");
+    for appender in appenders {
+        appender.await.expect("it ends");
+    }
+}
+
+/// The mark first: copied later it could promise more than the copies of the segments hold.
+fn copy_as_killed(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("it can be made");
+    std::fs::copy(from.join("mark"), to.join("mark")).expect("it can be copied");
+    let names = std::fs::read_dir(from).expect("it can be read");
+    let mut names: Vec<_> = names.map(|entry| entry.expect("it can be read").file_name()).collect();
+    names.sort();
+    for name in names.iter().filter(|name| name.to_string_lossy().ends_with(".seg")) {
+        std::fs::copy(from.join(name), to.join(name)).expect("it can be copied");
+    }
+}
+
+/// A log whose mark lies two commits behind its end: the directory, the mark's end, the end.
+async fn log_behind_its_mark(directory: &Path) -> (u64, u64) {
+    let log = open(directory);
+    log.commit(vec![message(Some("a"), "marked")]).await.expect("it is recorded");
+    let marked = log.watch().borrow().end.offset;
+    let mark = std::fs::read(directory.join("log/mark")).expect("it can be read");
+    log.commit(vec![message(Some("a"), "third"), message(None, "fourth")]).await.expect("it is recorded");
+    log.commit(vec![message(Some("a"), "fifth")]).await.expect("it is recorded");
+    let end = log.watch().borrow().end.offset;
+    drop(log);
+    std::fs::write(directory.join("log/mark"), mark).expect("it can be written");
+    (marked.into(), end.into())
+}
+
+#[tokio::test]
+async fn a_tail_torn_at_any_byte_is_cut_back_to_whole_commits_and_kept_aside() {
+    let original = temporary();
+    let (marked, end) = log_behind_its_mark(original.path()).await;
+    let segment = std::fs::read(original.path().join("log/000001.seg")).expect("it can be read");
+    let commit_ends = {
+        let log = open(original.path());
+        let reader = log.reader();
+        let blocks = reader.blocks(reader.start()).expect("it is whole").map(|block| block.expect("it is whole"));
+        blocks.filter(|b| b.header.end_of_commit).map(|b| u64::from(b.next.offset)).collect::<Vec<_>>()
+    };
+    let (_again, base) = (temporary(), temporary());
+    log_behind_its_mark(base.path()).await;
+    let segment_of_base = std::fs::read(base.path().join("log/000001.seg")).expect("it can be read");
+    assert_eq!(segment_of_base.len(), segment.len());
+    for cut in marked..end {
+        let copy = temporary();
+        let log_directory = copy.path().join("log");
+        copy_directory(&base.path().join("log"), &log_directory);
+        let mut bytes = segment_of_base.clone();
+        // By turns: the file ends there, or the rest of it never got written.
+        if cut % 2 == 0 {
+            bytes.truncate(cut as usize);
+        } else {
+            bytes[cut as usize..].fill(0);
+        }
+        std::fs::write(log_directory.join("000001.seg"), &bytes).expect("it can be written");
+        let log = open(copy.path());
+        let events = read_all(&log.reader());
+        assert_gap_free(&events);
+        let whole = commit_ends.iter().filter(|end| **end <= cut).max().copied().unwrap_or(0);
+        let kept = if whole > marked { 4 } else { 2 };
+        let opened = events.iter().position(|(seq, text)| *seq > 1 && text == "log.opened");
+        assert_eq!(opened, Some(kept), "cut at {cut}");
+        let used = bytes.iter().take(cut as usize).rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+        let torn = used.saturating_sub(whole);
+        let recovered = recoveries(&log);
+        if torn == 0 {
+            assert!(recovered.is_empty(), "cut at {cut}: {recovered:?}");
+            continue;
+        }
+        assert_eq!(recovered.len(), 1, "cut at {cut}");
+        assert_eq!((recovered[0].what.as_str(), recovered[0].bytes_cut), ("torn_tail", Some(torn)), "cut at {cut}");
+        let name = recovered[0].kept_as.as_ref().expect("it was kept").as_str();
+        assert_eq!(name, format!("torn-2-{whole}.bin"));
+        let aside = std::fs::read(log_directory.join(name)).expect("it is there");
+        assert_eq!(aside, bytes[whole as usize..(whole + torn) as usize]);
+    }
+}
+
+#[tokio::test]
+async fn whole_commits_behind_the_mark_are_kept() {
+    let directory = temporary();
+    log_behind_its_mark(directory.path()).await;
+    let log = open(directory.path());
+    assert_eq!(texts(&read_all(&log.reader()))[1..5], ["marked", "third", "fourth", "fifth"]);
+    assert!(recoveries(&log).is_empty());
+}
+
+#[tokio::test]
+async fn leftovers_are_removed_and_strangers_left_alone() {
+    let directory = temporary();
+    drop(open(directory.path()));
+    let log_directory = directory.path().join("log");
+    std::fs::write(log_directory.join("000002.seg.new"), b"half").expect("it can be written");
+    std::fs::write(log_directory.join("notes.txt"), b"mine").expect("it can be written");
+    let log = open(directory.path());
+    let recovered = recoveries(&log);
+    assert_eq!(recovered.len(), 1);
+    assert_eq!(recovered[0].what.as_str(), "leftover_removed");
+    assert_eq!(recovered[0].detail.as_ref().map(|detail| detail.as_str()), Some("000002.seg.new"));
+    assert!(!log_directory.join("000002.seg.new").exists());
+    assert!(log_directory.join("notes.txt").exists());
+}
+
+#[tokio::test]
+async fn a_creation_that_was_interrupted_is_begun_again() {
+    let whole = temporary();
+    drop(open(whole.path()));
+    let header = std::fs::read(whole.path().join("log/000001.seg")).expect("it can be read")[..128].to_vec();
+    let states: [&[(&str, &[u8])]; 4] = [
+        &[("mark.new", b"half")],
+        &[("mark.new", b"half"), ("000001.seg.new", b"half")],
+        &[("mark.new", b"half"), ("000001.seg", &header)],
+        &[("mark.new", b"half"), ("000001.seg", b"")],
+    ];
+    for files in states {
+        let directory = temporary();
+        std::fs::create_dir(directory.path().join("log")).expect("it can be made");
+        for (name, bytes) in files {
+            std::fs::write(directory.path().join("log").join(name), bytes).expect("it can be written");
+        }
+        let log = open(directory.path());
+        assert_eq!(log.health().epoch, 1);
+        assert_eq!(recoveries(&log).len(), files.len());
+        log.commit(vec![message(None, "x")]).await.expect("it is recorded");
+    }
+}

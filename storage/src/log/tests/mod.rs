@@ -1,0 +1,100 @@
+//! Promises of the log, one module each, through its public face and the faulty storage beneath it.
+
+mod crash;
+mod damage;
+mod faults;
+mod faulty_io;
+mod recording;
+mod sharing;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::{Log, LogOptions, Reader};
+use crate::StorageError;
+use crate::event::catalog::ConsoleMessage;
+use crate::event::{Clean, Context, Draft, Level, Payload, Symbol};
+use crate::ids::{Owner, PageId, SessionId};
+
+/// A console message of `session` on its page, saying `text`.
+fn message(session: Option<&str>, text: &str) -> Draft {
+    let context = Context {
+        session_id: session.map(SessionId::from),
+        owner: Some(Owner::from("local")),
+        page_id: session.map(|session| PageId::from(format!("t-{session}"))),
+        ..Context::default()
+    };
+    let level = if text.contains("bad") { Level::Error } else { Level::Info };
+    let payload = ConsoleMessage {
+        level,
+        r#type: Symbol::fold("log"),
+        text: Clean::redacted(text),
+        url: None,
+        line: None,
+        column: None,
+        stack: None,
+        text_bytes: None,
+        text_artifact: None,
+        truncated_fields: None,
+    };
+    Draft::new(&context, &payload)
+}
+
+fn options(directory: &Path) -> LogOptions {
+    LogOptions::new(directory.join("log"))
+}
+
+fn open(directory: &Path) -> Log {
+    Log::open(options(directory)).expect("the log opens")
+}
+
+/// All events from `from` on, as number and text; an event without text appears as its kind.
+fn read_from(reader: &Reader, from: u64) -> Result<Vec<(u64, String)>, StorageError> {
+    let mut found = Vec::new();
+    reader.scan(from, &|_| true, &mut |event| {
+        let text = ConsoleMessage::take(event).map(|message| message.text.as_str().to_owned());
+        let kind = event.kind().map_or("unknown", |kind| kind.name());
+        found.push((event.seq, text.unwrap_or_else(|_| kind.to_owned())));
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+fn read_all(reader: &Reader) -> Vec<(u64, String)> {
+    read_from(reader, 0).expect("the log is whole")
+}
+
+/// Numbers run from 1 without a hole.
+fn assert_gap_free(events: &[(u64, String)]) {
+    for (position, (seq, text)) in events.iter().enumerate() {
+        assert_eq!(*seq, position as u64 + 1, "at {text}");
+    }
+}
+
+fn texts(events: &[(u64, String)]) -> Vec<&str> {
+    events.iter().map(|(_, text)| text.as_str()).collect()
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("it can be made");
+    for entry in std::fs::read_dir(from).expect("it can be read") {
+        let entry = entry.expect("it can be read");
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("it can be copied");
+    }
+}
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory can be made")
+}
+
+/// A small, repeatable source of choices.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}

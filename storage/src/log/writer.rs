@@ -1,0 +1,178 @@
+//! The one writer: numbers events, writes them, makes them durable, and only then lets anybody know.
+//!
+//! What must stay true, per commit and in this order: blocks written, segment synced, mark written,
+//! readers told, waiters answered. The first step that fails is the last thing this log does: a sync
+//! that failed says nothing about what a second one would mean.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::encode::Encoder;
+use super::format::SegmentHeader;
+use super::mark_keeper::MarkKeeper;
+use super::queue::{CLOSED, Queue, Request, Work};
+use super::segment::Segment;
+use super::storage_io::StorageIo;
+use super::{Appended, Durable, Position};
+use crate::StorageError;
+use crate::event::catalog::LogSealed;
+use crate::event::{Context, Draft, Symbol};
+use crate::time::Clock;
+
+/// What the writer has done, for health and metrics.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress {
+    pub commits: u64,
+    pub synced_bytes: u64,
+    pub fsync_seconds: f64,
+    pub last_fsync_micros: u64,
+}
+
+pub(super) struct Writer {
+    pub io: Arc<dyn StorageIo>,
+    pub directory: PathBuf,
+    pub segment_bytes: u64,
+    pub clock: Arc<dyn Clock>,
+    pub log_id: [u8; super::format::LOG_ID_BYTES],
+    pub epoch: u64,
+    pub segment: Segment,
+    pub marks: MarkKeeper,
+    pub encoder: Encoder,
+    pub durable: watch::Sender<Durable>,
+    pub progress: Arc<Mutex<Progress>>,
+    pub next_seq: u64,
+    pub epoch_events: u64,
+    /// Bytes of the commit being made; kept to be used again.
+    pub buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// Serves the queue until nobody is left, the log is sealed, or something fails.
+    pub fn run(mut self, queue: &Queue) {
+        let serve = std::panic::AssertUnwindSafe(|| self.serve(queue));
+        match std::panic::catch_unwind(serve) {
+            Ok(Ok(())) => queue.fail(CLOSED),
+            Ok(Err(error)) => queue.fail(&error.to_string()),
+            Err(_) => queue.fail("the log's writer panicked"),
+        }
+    }
+
+    fn serve(&mut self, queue: &Queue) -> Result<(), StorageError> {
+        loop {
+            match queue.take() {
+                Work::Commit(requests) => {
+                    if let Err(error) = self.commit(&requests) {
+                        // Set before the replies go, so that whoever waits reads the reason.
+                        queue.fail(&error.to_string());
+                        return Err(error);
+                    }
+                    queue.written();
+                    self.answer(requests);
+                }
+                Work::Seal(reply) => {
+                    self.seal()?;
+                    // Nobody may be waiting any more; the log is sealed all the same.
+                    let _ = reply.send(());
+                    return Ok(());
+                }
+                Work::Stop => return self.marks.settle(),
+            }
+        }
+    }
+
+    fn commit(&mut self, requests: &[Request]) -> Result<(), StorageError> {
+        self.append(&mut requests.iter().flat_map(|request| &request.drafts)).map(|_| ())
+    }
+
+    /// Tells each request the numbers of its events, which lie in the order of the requests.
+    fn answer(&self, requests: Vec<Request>) {
+        let events: u64 = requests.iter().map(|request| request.drafts.len() as u64).sum();
+        let mut seq = self.next_seq - events;
+        for request in requests {
+            let first_seq = seq;
+            seq += request.drafts.len() as u64;
+            if let Some(reply) = request.reply {
+                // Whoever asked may have stopped waiting; the events are durable all the same.
+                let _ = reply.send(Appended { first_seq, last_seq: seq - 1 });
+            }
+        }
+    }
+
+    /// Appends `drafts` as one commit and makes it durable; no drafts are no commit.
+    pub fn append(&mut self, drafts: &mut dyn Iterator<Item = &Draft>) -> Result<Appended, StorageError> {
+        let first_seq = self.next_seq;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let after = self.encoder.commit(drafts, first_seq, self.clock.now_micros(), &mut buffer);
+        let appended = Appended { first_seq, last_seq: after - 1 };
+        if after == first_seq {
+            return Ok(appended);
+        }
+        self.write(&buffer, first_seq)?;
+        self.buffer = buffer;
+        self.next_seq = after;
+        self.epoch_events += after - first_seq;
+        self.publish(after - 1, false)?;
+        Ok(appended)
+    }
+
+    fn write(&mut self, bytes: &[u8], first_seq: u64) -> Result<(), StorageError> {
+        let length = bytes.len() as u64;
+        if self.segment.end + length > self.segment_bytes && self.segment.holds_blocks() {
+            self.roll(first_seq)?;
+        }
+        self.segment.make_room(length)?;
+        self.segment.write(bytes, self.segment.end)?;
+        let began = Instant::now();
+        self.segment.sync()?;
+        let took = began.elapsed();
+        self.segment.end += length;
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.commits += 1;
+        progress.synced_bytes += length;
+        progress.fsync_seconds += took.as_secs_f64();
+        progress.last_fsync_micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    /// Seals the segment at its true length and begins the next one with `first_seq`.
+    fn roll(&mut self, first_seq: u64) -> Result<(), StorageError> {
+        self.segment.cut_to_end()?;
+        let header = SegmentHeader {
+            number: self.segment.number + 1,
+            log_id: self.log_id,
+            epoch: self.epoch,
+            first_seq,
+            created_micros: self.clock.now_micros(),
+            previous_bytes: self.segment.end,
+        };
+        self.segment = Segment::create(&*self.io, &self.directory, &header)?;
+        Ok(())
+    }
+
+    /// The log is durable up to `last_seq`: first on record, then known.
+    fn publish(&mut self, last_seq: u64, clean: bool) -> Result<(), StorageError> {
+        let offset = u32::try_from(self.segment.end).map_err(|_| StorageError::Io {
+            action: "extend",
+            path: self.segment.path.clone(),
+            source: io::ErrorKind::FileTooLarge.into(),
+        })?;
+        let durable = Durable { last_seq, end: Position { segment: self.segment.number, offset } };
+        self.marks.advance(durable, clean)?;
+        self.durable.send_replace(durable);
+        Ok(())
+    }
+
+    /// The orderly end: a last event, and a mark that says so.
+    fn seal(&mut self) -> Result<(), StorageError> {
+        let sealed = LogSealed { reason: Symbol::fold("shutdown"), events: self.epoch_events + 1 };
+        let draft = Draft::new(&Context::default(), &sealed);
+        let appended = self.append(&mut std::iter::once(&draft))?;
+        self.publish(appended.last_seq, true)?;
+        self.marks.settle()
+    }
+}

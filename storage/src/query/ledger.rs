@@ -1,0 +1,260 @@
+//! The read side of storage: what tools, exports and the operator page ask.
+//!
+//! Every question is asked on behalf of an owner. What belongs to another owner is answered exactly
+//! like what does not exist.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::StorageError;
+use crate::ids::{ArtifactHandle, Owner, RequestId, SessionId};
+use crate::index::{ArtifactRow, Failure, Index, SessionRow, View};
+use crate::limits;
+use crate::log::Reader;
+use crate::query::cursor::{Binding, CursorKey, List, Order};
+use crate::query::downloads::{self, DownloadRow};
+use crate::query::matching::CompiledFilter;
+use crate::query::owned::OwnedEvent;
+use crate::query::requests::{self, RequestDetail, RequestRow};
+use crate::query::walk::Walked;
+use crate::query::{CATCH_UP_MILLIS, PAGE_SCAN_MILLIS, events};
+
+/// Ties the log's reader, the index and the cursor key together. Cheap to clone.
+#[derive(Clone)]
+pub struct Ledger {
+    reader: Reader,
+    index: Index,
+    key: CursorKey,
+}
+
+/// One page, please.
+#[derive(Debug, Clone, Copy)]
+pub struct PageRequest<'a> {
+    pub filter: &'a CompiledFilter,
+    pub order: Order,
+    /// Cursor of an earlier page of the same filter, order and owner.
+    pub after: Option<&'a str>,
+    /// At least 1 and at most `limits::PAGE_LIMIT_MAX`; what is beyond is brought back within.
+    pub limit: usize,
+    pub owner: &'a Owner,
+}
+
+/// One page of a walk.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Always good for going on, also when nothing is left for now.
+    pub next_cursor: String,
+    /// Whether more is known to be there, or the page ended early and more may be.
+    pub has_more: bool,
+    /// What the stream (the session's events of the filter's kinds) holds, whatever else is filtered.
+    pub retained_count: Option<u64>,
+    /// What `gap` events declare missing from that stream.
+    pub dropped_count: u64,
+    /// Events between `after` and the first one still held have been removed.
+    pub retention_lost: bool,
+    /// Matches left out by `hide_static` between `after` and `next_cursor`.
+    pub hidden_count: u64,
+}
+
+/// A page request made fit to cross into a blocking thread.
+#[derive(Clone)]
+pub(super) struct Wanted {
+    pub filter: CompiledFilter,
+    pub order: Order,
+    pub after: Option<u64>,
+    pub limit: usize,
+    pub owner: Owner,
+    pub until: Instant,
+}
+
+/// What a walk found, before its cursor is written.
+pub(super) struct Found<T> {
+    pub items: Vec<T>,
+    pub walked: Walked,
+    pub retained: Option<u64>,
+    pub dropped: u64,
+    pub hidden: u64,
+}
+
+type Ask<T> = dyn Fn(&View) -> Result<T, Failure> + Send + Sync;
+
+impl Ledger {
+    #[must_use]
+    pub fn new(reader: Reader, index: Index, key: CursorKey) -> Self {
+        Self { reader, index, key }
+    }
+
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Events in order of `seq`.
+    ///
+    /// # Errors
+    /// `StorageError::Cursor` when `after` does not belong here; else when the log cannot be read.
+    pub async fn page(&self, request: &PageRequest<'_>) -> Result<Page<OwnedEvent>, StorageError> {
+        self.list(request, List::Events, events::page).await
+    }
+
+    /// Requests and WebSockets in order of their start. State is that of the moment of reading: a
+    /// request still pending is no match for `status`, and is not looked at again by later pages.
+    ///
+    /// # Errors
+    /// As [`Ledger::page`].
+    pub async fn requests_page(&self, request: &PageRequest<'_>) -> Result<Page<RequestRow>, StorageError> {
+        self.list(request, List::Requests, requests::page).await
+    }
+
+    /// Downloads in order of their start.
+    ///
+    /// # Errors
+    /// As [`Ledger::page`].
+    pub async fn downloads_page(&self, request: &PageRequest<'_>) -> Result<Page<DownloadRow>, StorageError> {
+        self.list(request, List::Downloads, downloads::page).await
+    }
+
+    /// The cursor that goes on after the item of that `seq`, for a caller that keeps only the beginning
+    /// of a page.
+    #[must_use]
+    pub fn cursor_at(&self, request: &PageRequest<'_>, list: List, seq: u64) -> String {
+        self.key.write(&self.binding(request, list), seq)
+    }
+
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn request(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        request: &RequestId,
+    ) -> Result<Option<RequestDetail>, StorageError> {
+        let (owner, only, request) = (owner.clone(), session.clone(), request.clone());
+        self.ask(Some(session.clone()), Arc::new(move |view| requests::detail(view, &owner, &only, &request))).await
+    }
+
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn session(&self, owner: &Owner, session: &SessionId) -> Result<Option<SessionRow>, StorageError> {
+        let (owner, only) = (owner.clone(), session.clone());
+        self.ask(Some(session.clone()), Arc::new(move |view| view.session(&owner, &only))).await
+    }
+
+    /// Every session of an owner that the log knows, in order of their first event.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn sessions(&self, owner: &Owner) -> Result<Vec<SessionRow>, StorageError> {
+        let owner = owner.clone();
+        let named = |row: &SessionRow| !row.session_id.as_str().is_empty();
+        self.ask(None, Arc::new(move |view| Ok(view.sessions(&owner)?.into_iter().filter(named).collect()))).await
+    }
+
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn artifact(&self, owner: &Owner, handle: &ArtifactHandle) -> Result<Option<ArtifactRow>, StorageError> {
+        let (owner, handle) = (owner.clone(), handle.clone());
+        self.ask(None, Arc::new(move |view| view.artifact(&owner, &handle))).await
+    }
+
+    async fn list<T: Send + 'static>(
+        &self,
+        request: &PageRequest<'_>,
+        list: List,
+        find: fn(&View, &Wanted) -> Result<Found<T>, Failure>,
+    ) -> Result<Page<T>, StorageError> {
+        let binding = self.binding(request, list);
+        let after = request.after.map(|text| self.key.read(&binding, text)).transpose()?;
+        if after.is_some_and(|seq| seq > self.reader.durable().map_or(0, |durable| durable.last_seq)) {
+            return Err(StorageError::Cursor { what: "log" });
+        }
+        let wanted = Wanted {
+            filter: request.filter.clone(),
+            order: request.order,
+            after,
+            limit: request.limit.clamp(1, limits::PAGE_LIMIT_MAX),
+            owner: request.owner.clone(),
+            until: Instant::now() + Duration::from_millis(CATCH_UP_MILLIS + PAGE_SCAN_MILLIS),
+        };
+        let only = request.filter.filter().session_id.clone();
+        let found = self.ask(only, Arc::new(move |view| find(view, &wanted))).await?;
+        let first_seq = self.reader.first_seq();
+        let lost = request.order == Order::Oldest && after.is_some_and(|seq| seq.saturating_add(1) < first_seq);
+        // Where nothing was examined the walk stays where it is, or where it would begin.
+        let start = match request.order {
+            Order::Oldest => first_seq.saturating_sub(1),
+            Order::Newest => first_seq,
+        };
+        let place = found.walked.examined.or(after).unwrap_or(start);
+        Ok(Page {
+            next_cursor: self.key.write(&binding, place),
+            has_more: !found.walked.complete,
+            items: found.items,
+            retained_count: found.retained,
+            dropped_count: found.dropped,
+            retention_lost: lost,
+            hidden_count: found.hidden,
+        })
+    }
+
+    fn binding<'a>(&'a self, request: &PageRequest<'a>, list: List) -> Binding<'a> {
+        Binding {
+            list,
+            order: request.order,
+            log_id: self.reader.log_id(),
+            owner: request.owner,
+            fingerprint: request.filter.fingerprint(),
+        }
+    }
+
+    /// Answers from the index, or, when that fails, from the log alone.
+    async fn ask<T: Send + 'static>(&self, only: Option<SessionId>, ask: Arc<Ask<T>>) -> Result<T, StorageError> {
+        let last_seq = self.reader.durable()?.last_seq;
+        let patience = Duration::from_millis(CATCH_UP_MILLIS);
+        // Late is not wrong: the view makes up for what the index has not seen.
+        let _ = tokio::time::timeout(patience, self.index.caught_up(last_seq)).await;
+        let (generation, first) = self.attempt(only.clone(), ask.clone(), last_seq, true).await;
+        let doubt = match first {
+            Ok(answer) => return Ok(answer),
+            Err(Failure::Index(reason)) => {
+                self.index.complain(generation, reason.clone());
+                reason
+            }
+            Err(Failure::Storage(error @ StorageError::Damaged { .. })) => error.to_string(),
+            Err(Failure::Storage(error)) => return Err(error),
+        };
+        match self.attempt(only, ask, last_seq, false).await.1 {
+            Ok(answer) => {
+                // The log is whole, so what the index said of it was wrong.
+                self.index.complain(generation, doubt);
+                Ok(answer)
+            }
+            Err(Failure::Storage(error)) => Err(error),
+            Err(Failure::Index(reason)) => Err(StorageError::Unavailable { reason }),
+        }
+    }
+
+    async fn attempt<T: Send + 'static>(
+        &self,
+        only: Option<SessionId>,
+        ask: Arc<Ask<T>>,
+        last_seq: u64,
+        trusting: bool,
+    ) -> (u64, Result<T, Failure>) {
+        let (index, reader) = (self.index.clone(), self.reader.clone());
+        let generation = self.index.generation();
+        let work = move || {
+            let (generation, view) = index.view(&reader, last_seq, only.as_ref(), trusting);
+            (generation, view.and_then(|view| ask(&view)))
+        };
+        // sled is known to panic on damaged files; the runtime turns that into an error here.
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| (generation, Err(Failure::Index(format!("a question was not answered: {error}")))))
+    }
+}

@@ -1,0 +1,259 @@
+//! One walk over the events an owner may see, in the order asked for, block by block.
+//!
+//! A block that its header rules out, or that belongs to another owner's session, is neither loaded
+//! nor counted as examined. So a walk at rest stays where it is while others go on.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use crate::StorageError;
+use crate::event::EventView;
+use crate::event::codec::ContextField;
+use crate::ids::{Owner, SessionId};
+use crate::index::{BlockEntry, Chain, Failure, Space, View};
+use crate::log::{Block, Position};
+use crate::query::cursor::Order;
+use crate::query::matching::CompiledFilter;
+use crate::query::owned::OwnedEvent;
+
+/// Blocks passed over between two looks at the clock.
+const SKIPS_PER_LOOK: u32 = 1024;
+
+pub struct Walk<'a> {
+    pub view: &'a View,
+    /// Rules out blocks by their headers, then events.
+    pub filter: &'a CompiledFilter,
+    pub owner: &'a Owner,
+    pub order: Order,
+    /// Only events beyond this one, in the walk's order.
+    pub after: Option<u64>,
+    /// The moment at which to stop, with at least one block examined.
+    pub until: Instant,
+}
+
+/// How far a walk came.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Walked {
+    /// The last event that needs no second look.
+    pub examined: Option<u64>,
+    /// Whether nothing is left beyond it for now.
+    pub complete: bool,
+}
+
+pub type Visit<'v> = &'v mut dyn FnMut(&EventView<'_>) -> Result<ControlFlow<()>, Failure>;
+
+impl Walk<'_> {
+    /// Visits what matches until there is nothing more, the visitor breaks (that event counts as not examined), or
+    /// the time is over.
+    pub fn run(&self, visit: Visit<'_>) -> Result<Walked, Failure> {
+        let mut walked = Walked::default();
+        let mut sight = Sight::new(self.view, self.owner);
+        let mut skips = 0;
+        let session = self.filter.filter().session_id.as_ref();
+        let steps = match (session, &self.filter.filter().request_id) {
+            (Some(session), Some(request)) => self.steps_of_chain(session, request.as_str())?,
+            _ => self.view.steps(session.map(SessionId::as_str), self.after, self.order == Order::Newest)?,
+        };
+        for step in steps {
+            let step = step?;
+            let mut wanted = Vec::with_capacity(step.len());
+            for entry in &step {
+                if self.filter.matches_facts(&entry.facts) && sight.reaches(&entry.session)? {
+                    wanted.push(self.load(entry.position)?);
+                }
+            }
+            if wanted.is_empty() {
+                skips += 1;
+                if skips % SKIPS_PER_LOOK == 0 && Instant::now() >= self.until {
+                    walked.examined = step_end(&step, self.order).or(walked.examined);
+                    return Ok(walked);
+                }
+                continue;
+            }
+            if self.step(&wanted, &mut sight, visit, &mut walked)?.is_break() || Instant::now() >= self.until {
+                return Ok(walked);
+            }
+        }
+        walked.complete = true;
+        Ok(walked)
+    }
+
+    fn step(
+        &self,
+        blocks: &[Block],
+        sight: &mut Sight<'_>,
+        visit: Visit<'_>,
+        walked: &mut Walked,
+    ) -> Result<ControlFlow<()>, Failure> {
+        if let ([block], Order::Oldest) = (blocks, self.order) {
+            return self.stream(block, sight, visit, walked);
+        }
+        let mut events = Vec::new();
+        for block in blocks {
+            for event in block.events() {
+                let event = event.map_err(|error| undecodable(block, &error.to_string()))?;
+                if self.beyond(event.seq) {
+                    events.push(event);
+                }
+            }
+        }
+        events.sort_unstable_by_key(|event| event.seq);
+        if self.order == Order::Newest {
+            events.reverse();
+        }
+        for event in &events {
+            if self.filter.matches(event) && sight.sees(event)? && visit(event)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            walked.examined = Some(event.seq);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// A block by itself is in order already: reading ends with the page.
+    fn stream(
+        &self,
+        block: &Block,
+        sight: &mut Sight<'_>,
+        visit: Visit<'_>,
+        walked: &mut Walked,
+    ) -> Result<ControlFlow<()>, Failure> {
+        for event in block.events() {
+            let event = event.map_err(|error| undecodable(block, &error.to_string()))?;
+            if !self.beyond(event.seq) {
+                continue;
+            }
+            if self.filter.matches(&event) && sight.sees(&event)? && visit(&event)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            walked.examined = Some(event.seq);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn beyond(&self, seq: u64) -> bool {
+        match (self.after, self.order) {
+            (None, _) => true,
+            (Some(after), Order::Oldest) => seq > after,
+            (Some(after), Order::Newest) => seq < after,
+        }
+    }
+
+    /// Only the blocks that hold events of one request.
+    fn steps_of_chain(&self, session: &SessionId, request: &str) -> Result<crate::index::Steps<'_>, Failure> {
+        let chain = self.view.chain(Space::Request, session.as_str(), request)?;
+        let mut steps: Vec<Result<Vec<BlockEntry>, Failure>> = Vec::new();
+        for (first_seq, last_seq, position) in blocks_of(&chain) {
+            if self.beyond(first_seq) || self.beyond(last_seq) {
+                steps.push(Ok(vec![BlockEntry::anything(position, session.as_str(), first_seq, last_seq)]));
+            }
+        }
+        if self.order == Order::Newest {
+            steps.reverse();
+        }
+        Ok(Box::new(steps.into_iter()))
+    }
+
+    fn load(&self, position: Position) -> Result<Block, Failure> {
+        load(self.view, position)
+    }
+}
+
+/// The end of a step that a walk in this order comes to last.
+fn step_end(step: &[BlockEntry], order: Order) -> Option<u64> {
+    match order {
+        Order::Oldest => step.iter().map(|entry| entry.last_seq).max(),
+        Order::Newest => step.iter().map(|entry| entry.first_seq).min(),
+    }
+}
+
+/// First and last event of a chain in each block, in order. Of frames only the first is known; those
+/// of the next block end the range.
+fn blocks_of(chain: &Chain) -> Vec<(u64, u64, Position)> {
+    let links = chain.links.iter().map(|link| (link.seq, link.position));
+    let mut all: Vec<_> = links.chain(chain.frames.iter().map(|frames| (frames.first_seq, frames.position))).collect();
+    all.sort_unstable();
+    all.dedup_by_key(|(_, position)| *position);
+    let ends = all.iter().skip(1).map(|(seq, _)| seq - 1).chain(std::iter::once(u64::MAX));
+    all.iter().zip(ends).map(|((first, position), last)| (*first, last, *position)).collect()
+}
+
+/// A block by an entry of the index: that it is not there is the index's fault.
+pub fn load(view: &View, position: Position) -> Result<Block, Failure> {
+    view.reader.load(position).map_err(|error| match error {
+        StorageError::Cursor { .. } => Failure::Index("an entry points behind the end of the log".into()),
+        error => Failure::Storage(error),
+    })
+}
+
+pub fn undecodable(block: &Block, what: &str) -> Failure {
+    let (first_seq, last_seq) = (block.header.first_seq, block.header.last_seq);
+    Failure::Storage(StorageError::Damaged { path: "log".into(), first_seq, last_seq, what: what.to_owned() })
+}
+
+/// Copies events out of their blocks, each block loaded once.
+pub fn gather(view: &View, wanted: &[(Position, u64)]) -> Result<HashMap<u64, OwnedEvent>, Failure> {
+    let mut wanted = wanted.to_vec();
+    wanted.sort_unstable();
+    let mut found = HashMap::with_capacity(wanted.len());
+    for run in wanted.chunk_by(|(one, _), (other, _)| one == other) {
+        let block = load(view, run[0].0)?;
+        let mut next = run.iter().map(|(_, seq)| *seq).peekable();
+        for event in block.events() {
+            let event = event.map_err(|error| undecodable(&block, &error.to_string()))?;
+            if next.next_if_eq(&event.seq).is_some() {
+                found.insert(event.seq, OwnedEvent::of(&event));
+            }
+            if next.peek().is_none() {
+                break;
+            }
+        }
+        if next.peek().is_some() {
+            return Err(Failure::Index("an entry points to a block without its event".into()));
+        }
+    }
+    Ok(found)
+}
+
+/// What an owner sees: their own events, and those that name no owner but lie in their session or in
+/// none.
+pub struct Sight<'a> {
+    view: &'a View,
+    owner: &'a Owner,
+    reached: HashMap<Box<str>, bool>,
+    owned: HashMap<Box<str>, bool>,
+}
+
+impl<'a> Sight<'a> {
+    #[must_use]
+    pub fn new(view: &'a View, owner: &'a Owner) -> Self {
+        Self { view, owner, reached: HashMap::new(), owned: HashMap::new() }
+    }
+
+    /// Whether any event of the session can be the owner's.
+    pub fn reaches(&mut self, session: &str) -> Result<bool, Failure> {
+        if session.is_empty() {
+            return Ok(true);
+        }
+        if let Some(known) = self.reached.get(session) {
+            return Ok(*known);
+        }
+        let reached = self.view.session(self.owner, &session.into())?.is_some();
+        self.reached.insert(session.into(), reached);
+        Ok(reached)
+    }
+
+    pub fn sees(&mut self, event: &EventView<'_>) -> Result<bool, Failure> {
+        if let Some(owner) = event.context(ContextField::Owner) {
+            return Ok(owner == self.owner.as_str());
+        }
+        let Some(session) = event.context(ContextField::SessionId) else { return Ok(true) };
+        if let Some(known) = self.owned.get(session) {
+            return Ok(*known);
+        }
+        let owned = self.view.owner_of(session)?.as_ref() == Some(self.owner);
+        self.owned.insert(session.into(), owned);
+        Ok(owned)
+    }
+}
