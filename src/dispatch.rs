@@ -11,6 +11,7 @@
 //! acts: it ends, and its outcome is on record. A call that only reads is dropped instead, so that
 //! waiting for something nobody waits for does not hold up the session.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -20,13 +21,14 @@ use storage::ids::{OperationId, Owner, random_uuid};
 use storage::time::now_micros;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{Arguments, Lane, ToolFacts, validate};
+use crate::contract::{Arguments, Lane, Pack, ToolFacts, validate};
 use crate::deadline::Deadline;
 use crate::envelope::{self, Operation, Reply};
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
 use crate::keep::KeepForCall;
 use crate::limits::{CATCH_UP_MS, ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, CALL_GRACE_MS, IMAGE_SHARE_MAX};
+use crate::session::Session;
 use crate::session::lane::{NoTurn, Turn};
 use crate::tools::tool::{Call, Image, Output, Target, Tool};
 
@@ -38,6 +40,7 @@ pub struct Answer {
 
 /// One call on its way, as dispatch keeps track of it.
 struct Progress {
+    facts: &'static ToolFacts,
     operation_id: OperationId,
     owner: Owner,
     started: Instant,
@@ -48,15 +51,21 @@ struct Progress {
 }
 
 impl Progress {
+    /// Reading a history does not become part of it: else polling would never find it at rest. Who
+    /// read what is on record all the same, under the reader.
     fn context(&self) -> Context {
+        let (owner, operation_id) = (Some(self.owner.clone()), Some(self.operation_id.clone()));
+        if self.facts.pack == Pack::Evidence {
+            return Context { owner, operation_id, ..Context::default() };
+        }
         let ids = self.target.ids();
         Context {
             session_id: ids.instance.map(Into::into),
             instance_id: ids.instance_id,
-            owner: Some(self.owner.clone()),
+            owner,
             page_id: ids.page_id,
             frame_id: ids.frame_id,
-            operation_id: Some(self.operation_id.clone()),
+            operation_id,
             ..Context::default()
         }
     }
@@ -65,6 +74,7 @@ impl Progress {
 /// Runs one call to its end. Spawn it: the caller may stop listening.
 pub async fn call(gateway: Gateway, tool: &'static Tool, raw: Map<String, Value>, owner: Owner, cancelled: CancellationToken) -> Answer {
     let mut progress = Progress {
+        facts: &tool.facts,
         operation_id: OperationId::from(random_uuid()),
         owner,
         started: Instant::now(),
@@ -88,7 +98,12 @@ fn prepare(gateway: &Gateway, tool: &Tool, raw: Map<String, Value>, progress: &P
     gateway.ready()?;
     let arguments = validate::arguments(tool.facts.parameters, raw).map_err(|problems| Fault::invalid(&problems))?;
     let session = match tool.facts.lane {
-        Lane::Free => None,
+        Lane::Free => {
+            if let Some(session) = concerned(gateway, &tool.facts, &arguments, &progress.owner) {
+                progress.target.set_session(&session);
+            }
+            None
+        }
         Lane::Session | Lane::Beside => {
             let session = gateway.registry.find(&progress.owner, arguments.text("session_id"))?;
             progress.target.set_session(&session);
@@ -107,6 +122,16 @@ fn prepare(gateway: &Gateway, tool: &Tool, raw: Map<String, Value>, progress: &P
         cancelled,
         target: progress.target.clone(),
     })
+}
+
+/// The session that a tool opens or closes without running in its lane.
+fn concerned(gateway: &Gateway, facts: &ToolFacts, arguments: &Arguments, owner: &Owner) -> Option<Arc<Session>> {
+    let name = match facts.pack {
+        Pack::Lifecycle => arguments.optional_text("session_id"),
+        Pack::Instances => arguments.optional_text("name"),
+        _ => None,
+    };
+    name.and_then(|name| gateway.registry.find(owner, name).ok())
 }
 
 /// The call's own limit where it names one, never beyond the server's.
@@ -231,8 +256,8 @@ fn no_turn_fault(no_turn: NoTurn, call: &Call) -> Fault {
 
 /// Renders the reply, puts the outcome on record, and only then lets the reply go.
 async fn settle(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Result<Output, Fault>) -> Answer {
-    if let Some((fault, cause)) = result.as_ref().err().and_then(|fault| fault.cause().map(|cause| (fault, cause))) {
-        tracing::warn!(tool = tool.facts.name, operation = %progress.operation_id, code = fault.code().as_str(), cause, "call failed");
+    if let Err(fault) = &result {
+        report(tool, progress, fault);
     }
     let (result, image) = match result {
         Ok(mut output) => {
@@ -256,6 +281,16 @@ async fn settle(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Res
         Ok(_) => answer,
         // What was not recorded is not told: the caller learns that the outcome is unknown.
         Err(error) => self::answer(gateway, tool, progress, Err(error.into()), None).await,
+    }
+}
+
+/// Faults of ours are somebody's work; everything else is the caller's and on record anyway.
+fn report(tool: &Tool, progress: &Progress, fault: &Fault) {
+    let (tool, operation, code) = (tool.facts.name, &progress.operation_id, fault.code().as_str());
+    let cause = fault.cause().unwrap_or_default();
+    match fault.code() {
+        Code::InternalError | Code::LogUnavailable => tracing::error!(tool, %operation, code, cause, "call failed"),
+        _ => tracing::debug!(tool, %operation, code, cause, "call failed"),
     }
 }
 

@@ -12,6 +12,7 @@ use storage::index::Index;
 use storage::log::{Log, LogOptions};
 use storage::query::{CursorKey, Ledger};
 
+use crate::aftermath;
 use crate::browser;
 use crate::config::Config;
 use crate::fault::{Code, Fault};
@@ -73,6 +74,9 @@ impl Gateway {
         let directory = config.data_dir.clone();
         private_directory(&directory)?;
         let log = Log::open(LogOptions::new(directory.join("log")))?;
+        let ends = aftermath::ends(&log.reader())?;
+        // A queue that was just made has room for them.
+        let _ = log.offer(ends);
         clear_leftovers(&directory.join("run"))?;
         let artifacts = ArtifactStore::open(&directory.join("artifacts"), config.artifact_quota_bytes)?;
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
@@ -116,6 +120,11 @@ impl Gateway {
         let directory = self.config.data_dir.join("run").join(instance.as_str());
         private_directory(&directory)?;
         Ok(directory)
+    }
+
+    /// Removes what is left of a browser's directory; what cannot be removed now is at the next start.
+    pub fn remove_run_directory(&self, instance: &InstanceId) {
+        let _ = std::fs::remove_dir_all(self.config.data_dir.join("run").join(instance.as_str()));
     }
 
     /// Where a session's own files go, when a tool is asked to write one.

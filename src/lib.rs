@@ -6,6 +6,7 @@ pub mod config;
 pub mod limits;
 pub mod serve;
 pub mod gateway;
+pub mod aftermath;
 pub mod transport;
 pub mod dispatch;
 pub mod contract;

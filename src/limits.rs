@@ -70,6 +70,8 @@ pub const HTTP_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const HTTP_SESSIONS_MAX: usize = 256;
 /// An MCP session over HTTP without any traffic is dropped after so long: well beyond the longest call.
 pub const HTTP_SESSION_IDLE_SECONDS: u64 = 2 * TIMEOUT_SECONDS_MAX;
+/// Finished replies stay obtainable for a client that lost its stream for so long.
+pub const HTTP_REPLY_KEPT_SECONDS: u64 = 10;
 /// Histogram samples are drained this often.
 pub const METRICS_UPKEEP_SECONDS: u64 = 5;
 

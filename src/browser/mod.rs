@@ -192,6 +192,24 @@ impl Browser {
         self.inner.roster.pages().into_iter().map(info).collect()
     }
 
+    /// Brings the titles that [`Browser::pages`] shows up to date. Chromium does not tell of every
+    /// change by itself; it answers this without asking the pages, so a busy one does not hold it up.
+    ///
+    /// # Errors
+    /// When Chromium is gone or takes longer than the deadline.
+    pub async fn refresh_titles(&self, deadline: Deadline) -> Result<(), CdpError> {
+        let params = json!({ "filter": [{ "type": "page" }] });
+        let answer = self.inner.connection.raw(None, "Target.getTargets", params, deadline).await?;
+        for target in answer["targetInfos"].as_array().into_iter().flatten() {
+            let text = |key: &str| target[key].as_str().unwrap_or_default();
+            if let Some(page) = self.inner.roster.by_target(text("targetId")) {
+                page.state().set_title(text("title"), text("url"));
+                page.changed();
+            }
+        }
+        Ok(())
+    }
+
     /// The page that calls mean when they name none.
     #[must_use]
     pub fn active(&self) -> Option<PageId> {

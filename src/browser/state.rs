@@ -244,6 +244,13 @@ impl PageState {
         self.loads.iter().rev().find(|load| load.loader_id == loader_id)
     }
 
+    /// Takes over what Chromium calls the title: the address, where a document has none.
+    pub(super) fn set_title(&mut self, title: &str, url: &str) {
+        let bare = url.split_once("://").map_or(url, |(_, bare)| bare);
+        let untitled = title == url || title.trim_end_matches('/') == bare.trim_end_matches('/');
+        self.title = if untitled { String::new() } else { title.to_owned() };
+    }
+
     pub(super) fn load_mut(&mut self, loader_id: &str) -> &mut Load {
         if let Some(position) = self.loads.iter().position(|load| load.loader_id == loader_id) {
             return &mut self.loads[position];

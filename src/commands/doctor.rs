@@ -47,7 +47,11 @@ fn check_log(config: &Config) -> Result<String, CommandError> {
     let reader = open_log(directory)?;
     let events = count(&reader)?;
     let last_seq = reader.durable()?.last_seq;
-    Ok(format!("{}: {events} events, sequence {} to {last_seq}, all blocks sound", directory.display(), reader.first_seq()))
+    Ok(format!(
+        "{}: {events} events, sequence {} to {last_seq}, all blocks sound",
+        directory.display(),
+        reader.first_seq()
+    ))
 }
 
 fn count(reader: &Reader) -> Result<u64, CommandError> {

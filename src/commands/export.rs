@@ -13,7 +13,8 @@ use crate::config::{ExportFormat, ExportOrder};
 pub fn export(order: &ExportOrder, out: &mut dyn Write) -> Result<(), CommandError> {
     let reader = open_log(&order.config.data_dir)?;
     let Some(session_id) = session::find(&reader, &order.session)? else {
-        let message = format!("no session of id or name {:?} is on record in {}", order.session, order.config.data_dir.display());
+        let message =
+            format!("no session of id or name {:?} is on record in {}", order.session, order.config.data_dir.display());
         return Err(CommandError::new(EXIT_NOTHING_THERE, message));
     };
     let format = match order.format {
@@ -71,9 +72,10 @@ impl From<ExportError> for CommandError {
             ExportError::Storage(error) => error.into(),
             ExportError::Target { .. } => Self::new(EXIT_USAGE, message),
             ExportError::Exists { .. } | ExportError::Io { .. } => Self::new(EXIT_IO, message),
-            ExportError::Limit { .. } | ExportError::Order { .. } | ExportError::Spoiled { .. } | ExportError::Table(_) => {
-                Self::new(EXIT_UNAVAILABLE, message)
-            }
+            ExportError::Limit { .. }
+            | ExportError::Order { .. }
+            | ExportError::Spoiled { .. }
+            | ExportError::Table(_) => Self::new(EXIT_UNAVAILABLE, message),
         }
     }
 }

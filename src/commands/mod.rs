@@ -85,7 +85,9 @@ impl From<StorageError> for CommandError {
             StorageError::Locked { .. } => EXIT_IN_USE,
             StorageError::Io { .. } => EXIT_IO,
             StorageError::UnknownHandle => EXIT_NOTHING_THERE,
-            StorageError::Unavailable { .. } | StorageError::Cursor { .. } | StorageError::Limit { .. } => EXIT_UNAVAILABLE,
+            StorageError::Unavailable { .. } | StorageError::Cursor { .. } | StorageError::Limit { .. } => {
+                EXIT_UNAVAILABLE
+            }
         };
         Self::new(code, error.to_string())
     }

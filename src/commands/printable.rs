@@ -104,7 +104,10 @@ mod tests {
         }
         let parsed: Value = serde_json::from_str(&json).expect("the line is JSON");
         assert_eq!(parsed["data"]["text"], hostile);
-        assert!(short.starts_with("7 1970-01-01T00:00:00.000000Z s\\u{1b}[2J console.message level=\"info\""), "{short}");
+        assert!(
+            short.starts_with("7 1970-01-01T00:00:00.000000Z s\\u{1b}[2J console.message level=\"info\""),
+            "{short}"
+        );
     }
 
     #[test]

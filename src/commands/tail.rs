@@ -22,7 +22,8 @@ pub fn tail(order: &TailOrder, out: &mut dyn Write) -> Result<(), CommandError> 
             // Whoever follows may wait for a session that is still to come.
             None if order.follow => Some(SessionId::from(wanted.as_str())),
             None => {
-                let message = format!("no session of id or name {wanted:?} is on record in {}", order.config.data_dir.display());
+                let message =
+                    format!("no session of id or name {wanted:?} is on record in {}", order.config.data_dir.display());
                 return Err(CommandError::new(EXIT_NOTHING_THERE, message));
             }
             found => found,
@@ -61,7 +62,8 @@ impl Selection<'_> {
             if !self.kinds.is_empty() && !event.kind().is_some_and(|kind| self.kinds.contains(&kind)) {
                 return ControlFlow::Continue(());
             }
-            let line = if self.json { printable::json_line(event, reader.log_id()) } else { printable::short_line(event) };
+            let line =
+                if self.json { printable::json_line(event, reader.log_id()) } else { printable::short_line(event) };
             match writeln!(out, "{line}") {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {

@@ -78,7 +78,11 @@ fn tail_and_export_read_beside_a_writer_and_after_it() {
         let told: Value = serde_json::from_str(&told).expect("the line is JSON");
         assert_eq!(told["events"], 3, "{round}");
         let exported = std::fs::read_to_string(&target).expect("the file is there");
-        assert_eq!(exported, printed(data_dir, &["tail", "--session", "s-1", "--json"]).expect("tail reads"), "{round}");
+        assert_eq!(
+            exported,
+            printed(data_dir, &["tail", "--session", "s-1", "--json"]).expect("tail reads"),
+            "{round}"
+        );
         if round == "running" {
             run_now(log.close()).expect("the log closes");
         }
@@ -102,7 +106,10 @@ fn what_is_not_there_and_what_is_damaged_have_their_own_exit_codes() {
     let name = bytes.windows(5).position(|window| window == b"three").expect("short blocks are stored plain");
     bytes[name] ^= 1;
     std::fs::write(&segment, bytes).expect("the segment is written");
-    assert_eq!((code(&["tail"]), code(&["export", "--session", "s-2", "--out", export[4]])), (EXIT_DAMAGED, EXIT_DAMAGED));
+    assert_eq!(
+        (code(&["tail"]), code(&["export", "--session", "s-2", "--out", export[4]])),
+        (EXIT_DAMAGED, EXIT_DAMAGED)
+    );
     assert!(!target.exists());
 }
 

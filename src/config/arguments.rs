@@ -82,7 +82,10 @@ fn tail_command() -> clap::Command {
     let command = clap::Command::new("tail")
         .about("Print events, oldest first; works beside a running server")
         .arg(text("session", "SESSION", "Only events of this session"))
-        .arg(text("kind", "KIND", "Only events of this kind, for example console.message; may be repeated").action(ArgAction::Append))
+        .arg(
+            text("kind", "KIND", "Only events of this kind, for example console.message; may be repeated")
+                .action(ArgAction::Append),
+        )
         .arg(switch("follow", "Go on with events as they come"));
     with_options(command, Reach::Every)
 }
@@ -129,7 +132,11 @@ fn config(given: &ArgMatches, environment: &Environment) -> Result<Config, Confi
 
 fn with_options(command: clap::Command, reach: Reach) -> clap::Command {
     let rows = OPTIONS.iter().filter(|row| reach == Reach::Serving || row.reach == Reach::Every);
-    let command = command.arg(text("config", "FILE", "TOML file with options [default: pageledger/config.toml in the platform's configuration directory]"));
+    let command = command.arg(text(
+        "config",
+        "FILE",
+        "TOML file with options [default: pageledger/config.toml in the platform's configuration directory]",
+    ));
     rows.fold(command, |command, row| command.arg(option(row)))
 }
 

@@ -30,7 +30,10 @@ pub enum Command {
     Export(ExportOrder),
     Tail(TailOrder),
     /// `config show`.
-    ShowConfig { config: Config, json: bool },
+    ShowConfig {
+        config: Config,
+        json: bool,
+    },
     Doctor(Config),
     /// Help or version: print it and end well.
     Print(String),

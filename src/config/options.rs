@@ -7,10 +7,9 @@
 use super::environment::Environment;
 use crate::limits::{
     ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BODY_BYTES_DEFAULT,
-    BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, IDLE_TTL_SECONDS_MAX, INSTANCE_MEMORY_BYTES,
-    INSTANCES_DEFAULT_MAX, INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX, LAUNCH_TIMEOUT_DEFAULT_SECONDS,
-    OPERATION_TIMEOUT_DEFAULT_SECONDS, RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN,
-    TIMEOUT_SECONDS_MAX,
+    BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, IDLE_TTL_SECONDS_MAX, INSTANCE_MEMORY_BYTES, INSTANCES_DEFAULT_MAX,
+    INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX, LAUNCH_TIMEOUT_DEFAULT_SECONDS,
+    OPERATION_TIMEOUT_DEFAULT_SECONDS, RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN, TIMEOUT_SECONDS_MAX,
 };
 
 /// One option, as data.
@@ -34,10 +33,19 @@ pub struct OptionFacts {
 pub enum Kind {
     Address,
     Path,
-    Count { min: u64, max: u64 },
-    Bytes { min: u64, max: u64 },
+    Count {
+        min: u64,
+        max: u64,
+    },
+    Bytes {
+        min: u64,
+        max: u64,
+    },
     /// Decimals are allowed; `zero` says whether 0 is.
-    Seconds { zero: bool, max: u64 },
+    Seconds {
+        zero: bool,
+        max: u64,
+    },
     Switch,
     /// One of these, in any case.
     Word(&'static [&'static str]),

@@ -48,7 +48,8 @@ impl Config {
 /// The table of options for the README.
 #[must_use]
 pub fn options_markdown() -> String {
-    let mut out = String::from("| flag | variable | file key | values | default | meaning |\n|---|---|---|---|---|---|\n");
+    let mut out =
+        String::from("| flag | variable | file key | values | default | meaning |\n|---|---|---|---|---|---|\n");
     for row in OPTIONS {
         let (kind, default) = (row.kind_text(), row.default_text());
         out.push_str(&format!(

@@ -87,7 +87,15 @@ fn every_problem_is_named_with_its_source() {
         ("BROWSER_MCP_PORT", "8931"),
     ]);
     let problems = problems("--http nowhere --log-level loud", &environment).join("\n");
-    for named in ["lane_depth must be", "no_such_key", "headless must be one value", "BROWSER_MCP_MAX_RESULT_BYTES: max_result_bytes must be", "BROWSER_MCP_PORT: there is no such option: use BROWSER_MCP_HTTP", "--http: http must be", "--log-level: log_level must be one of"] {
+    for named in [
+        "lane_depth must be",
+        "no_such_key",
+        "headless must be one value",
+        "BROWSER_MCP_MAX_RESULT_BYTES: max_result_bytes must be",
+        "BROWSER_MCP_PORT: there is no such option: use BROWSER_MCP_HTTP",
+        "--http: http must be",
+        "--log-level: log_level must be one of",
+    ] {
         assert!(problems.contains(named), "{named} is missing from:\n{problems}");
     }
     assert_eq!(problems.lines().count(), 7, "{problems}");

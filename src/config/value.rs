@@ -37,13 +37,14 @@ impl Value {
                 .filter(|number| (*min..=*max).contains(number))
                 .map(Value::Number)
                 .ok_or_else(|| format!("must be a whole number from {min} to {max}")),
-            Kind::Bytes { min, max } => bytes(text)
-                .filter(|number| (*min..=*max).contains(number))
-                .map(Value::Number)
-                .ok_or_else(|| format!("must be a number of bytes from {min} to {max}, with or without KiB, MiB or GiB")),
-            Kind::Seconds { zero, max } => seconds(text, *zero, *max)
-                .map(Value::Seconds)
-                .ok_or_else(|| format!("must be a number of seconds {} {max}", if *zero { "from 0 to" } else { "above 0 and up to" })),
+            Kind::Bytes { min, max } => {
+                bytes(text).filter(|number| (*min..=*max).contains(number)).map(Value::Number).ok_or_else(|| {
+                    format!("must be a number of bytes from {min} to {max}, with or without KiB, MiB or GiB")
+                })
+            }
+            Kind::Seconds { zero, max } => seconds(text, *zero, *max).map(Value::Seconds).ok_or_else(|| {
+                format!("must be a number of seconds {} {max}", if *zero { "from 0 to" } else { "above 0 and up to" })
+            }),
             Kind::Switch => switch(text).map(Value::Switch).ok_or_else(|| "must be true or false".to_owned()),
             Kind::Word(words) => words
                 .iter()

@@ -171,9 +171,8 @@ async fn cut(frame: Frame<'_>, data: &Value, ends: Option<&Ends>, room: usize, s
             return frame.reply(structured, None);
         }
     }
-    let mut fault = Fault::new(Code::ResultTooLarge)
-        .with("size", budget::json_bytes(data))
-        .with("limit", room + FRAME_BYTES);
+    let mut fault =
+        Fault::new(Code::ResultTooLarge).with("size", budget::json_bytes(data)).with("limit", room + FRAME_BYTES);
     if let Some(handle) = spiller.keep_whole("data", data).await {
         fault = fault.with("handle", handle.as_str());
     }

@@ -135,11 +135,8 @@ struct Plan {
 
 /// Spills the heaviest members first, as few as it takes.
 fn plan(members: &Map<String, Value>, budget: usize) -> Option<Plan> {
-    let mut heavy: Vec<(usize, &String)> = members
-        .iter()
-        .map(|(key, value)| (weight(value), key))
-        .filter(|(cost, _)| *cost > SPILL_WEIGHT_MIN)
-        .collect();
+    let mut heavy: Vec<(usize, &String)> =
+        members.iter().map(|(key, value)| (weight(value), key)).filter(|(cost, _)| *cost > SPILL_WEIGHT_MIN).collect();
     heavy.sort_by(|left, right| right.0.cmp(&left.0));
     let mut cost = weight_of(members) + member_weight("truncated", 4);
     let mut spilled = Vec::new();
@@ -159,7 +156,9 @@ fn plan(members: &Map<String, Value>, budget: usize) -> Option<Plan> {
 fn told_weight(key: &str) -> usize {
     const DIGITS: usize = 20;
     const HANDLE: usize = 2 + "art-".len() + 32;
-    EMPTY_WEIGHT + member_weight(&format!("{key}_bytes"), DIGITS) + member_weight(&format!("{key}_artifact"), HANDLE + 2)
+    EMPTY_WEIGHT
+        + member_weight(&format!("{key}_bytes"), DIGITS)
+        + member_weight(&format!("{key}_artifact"), HANDLE + 2)
 }
 
 /// Cost of one more member whose value is `value_bytes` of plain JSON.

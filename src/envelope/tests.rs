@@ -100,7 +100,7 @@ fn listed(items: Vec<Value>) -> Data {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn no_reply_exceeds_its_bound(
@@ -114,15 +114,22 @@ proptest! {
     ) {
         let shelf = Shelf { refuses, ..Shelf::default() };
         let operation = operation(&tool, vec![Reference::Path(path)]);
-        let data = match value {
-            Value::Array(items) if as_list => listed(items),
-            value => Data::Value(value),
+        let settled = |bytes_max: usize| {
+            let data = match &value {
+                Value::Array(items) if as_list => listed(items.clone()),
+                value => Data::Value(value.clone()),
+            };
+            let reply = reply(Some(&instance), operation.clone(), Ok(data), bytes_max, &shelf);
+            reply.now_or_never().expect("the shelf answers at once")
         };
-        let reply = reply(Some(&instance), operation, Ok(data), bytes_max, &shelf);
-        let reply = reply.now_or_never().expect("the shelf answers at once");
-        prop_assert!(on_the_wire(&reply) <= bytes_max, "{} bytes of {bytes_max}", on_the_wire(&reply));
-        prop_assert_eq!(&reply.text, &reply.structured.to_string());
-        prop_assert_eq!(&reply.structured["operation"]["instance_id"], "6a0e4c1e-6a0e-4a0b-9f57-0d3f0f6a9b11");
+        // Just below its own size is where a wrong count would show.
+        let whole = on_the_wire(&settled(usize::MAX));
+        for bytes_max in [bytes_max, (whole - 1).max(4096), (whole * 3 / 4).max(4096)] {
+            let reply = settled(bytes_max);
+            prop_assert!(on_the_wire(&reply) <= bytes_max, "{} bytes of {bytes_max}", on_the_wire(&reply));
+            prop_assert_eq!(&reply.text, &reply.structured.to_string());
+            prop_assert_eq!(&reply.structured["operation"]["instance_id"], "6a0e4c1e-6a0e-4a0b-9f57-0d3f0f6a9b11");
+        }
     }
 
     #[test]
@@ -206,16 +213,45 @@ fn envelopes_have_their_keys_in_order() {
 #[test]
 fn a_large_text_is_kept_whole_and_previewed() {
     let html = "<p>\u{e9}\"quoted\"</p>".repeat(10_000);
+    for (bytes_max, preview_bytes) in [(65_536, 16_000), (4_096, 500)] {
+        let shelf = Shelf::default();
+        let data = json!({ "url": "http://localhost/", "html": html, "truncated": false });
+        let reply = settle(&operation("get_content", Vec::new()), Ok(Data::Value(data)), bytes_max, &shelf);
+        let data = &reply.structured["data"];
+        let preview = data["html"].as_str().expect("a text stays a text");
+        assert!(html.starts_with(preview) && preview.len() > preview_bytes, "{} bytes", preview.len());
+        assert_eq!((&data["html_bytes"], &data["truncated"]), (&json!(html.len()), &json!(true)));
+        assert_eq!(shelf.bytes(&data["html_artifact"]), html.as_bytes());
+        assert_eq!(reply.kept.len(), 1);
+        assert_eq!((reply.outcome, reply.is_error), (Outcome::Completed, false));
+    }
+}
+
+#[test]
+fn a_first_item_that_previews_cannot_help_is_stood_in_for() {
+    let crowded: Map<String, Value> = (0..2_000).map(|number| (format!("key-{number}"), number.into())).collect();
+    let mut first = json!({ "seq": 1, "kind": "gap" });
+    first["data"] = Value::Object(crowded.clone());
+    first.as_object_mut().expect("an object").extend(crowded);
     let shelf = Shelf::default();
-    let data = json!({ "url": "http://localhost/", "html": html, "truncated": false });
-    let reply = settle(&operation("get_content", Vec::new()), Ok(Data::Value(data)), 65_536, &shelf);
+    let data = listed(vec![first.clone(), json!({ "seq": 2 })]);
+    let reply = settle(&operation("list_events", Vec::new()), Ok(data), 4_096, &shelf);
     let data = &reply.structured["data"];
-    let preview = data["html"].as_str().expect("a text stays a text");
-    assert!(html.starts_with(preview) && preview.len() > 8_000, "{} bytes", preview.len());
-    assert_eq!((&data["html_bytes"], &data["truncated"]), (&json!(html.len()), &json!(true)));
-    assert_eq!(shelf.bytes(&data["html_artifact"]), html.as_bytes());
-    assert_eq!(reply.kept.len(), 1);
-    assert_eq!((reply.outcome, reply.is_error), (Outcome::Completed, false));
+    assert_eq!((&data["next_cursor"], &data["has_more"]), (&json!("c0"), &json!(true)));
+    let page = data["events"].as_array().expect("a page is a list");
+    assert_eq!((page.len(), &page[0]["seq"], &page[0]["kind"]), (1, &json!(1), &json!("gap")));
+    assert_eq!(shelf.bytes(&page[0]["item_artifact"]), first.to_string().as_bytes());
+}
+
+/// What storage cut keeps the size and handle it came with.
+#[test]
+fn a_text_that_was_cut_before_is_not_kept_again() {
+    let message = json!({ "text": "x".repeat(16_000), "text_bytes": 5_000_000, "text_artifact": "art-whole" });
+    let shelf = Shelf::default();
+    let reply = settle(&operation("list_events", Vec::new()), Ok(listed(vec![message])), 8_192, &shelf);
+    let item = &reply.structured["data"]["events"][0];
+    assert_eq!((&item["text_bytes"], &item["text_artifact"]), (&json!(5_000_000), &json!("art-whole")));
+    assert!(reply.kept.is_empty() && item["truncated"] == true);
 }
 
 #[test]

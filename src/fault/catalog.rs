@@ -125,7 +125,9 @@ impl Code {
 /// The list as a table for the README.
 #[must_use]
 pub fn faults_markdown() -> String {
-    let mut out = String::from("| code | error_type | retry | details | what happened | what to do |\n|---|---|---|---|---|---|\n");
+    let mut out = String::from(
+        "| code | error_type | retry | details | what happened | what to do |\n|---|---|---|---|---|---|\n",
+    );
     for row in FAULTS {
         let details = row.details.join(", ");
         let cells =

@@ -77,7 +77,10 @@ mod tests {
         let text = |key, raw: &str| bounded(key, raw.into());
         assert_eq!(text("url", "https://me:pw@host/a?token=1#x"), "https://host/a");
         assert_eq!(text("url", "/a?b"), "/a");
-        assert_eq!(text("reason", "net::ERR at http://h/p?secret=1 and ws://u:p@h?x"), "net::ERR at http://h/p and ws://h");
+        assert_eq!(
+            text("reason", "net::ERR at http://h/p?secret=1 and ws://u:p@h?x"),
+            "net::ERR at http://h/p and ws://h"
+        );
         assert_eq!(text("selector", "a[href='https://h/?q=1']"), "a[href='https://h/']");
         assert_eq!(text("what", "a@b?c"), "a@b?c");
     }

@@ -12,7 +12,7 @@ use storage::event::{Clean, Context, Draft, Symbol};
 use storage::ids::OperationId;
 
 use super::{Session, State};
-use crate::browser::{BodyPolicy, Browser, LaunchError, LaunchOptions};
+use crate::browser::{BodyPolicy, Browser, Closed, LaunchError, LaunchOptions};
 use crate::config::CaptureBodies;
 use crate::deadline::Deadline;
 use crate::fault::{Code, Fault};
@@ -163,14 +163,30 @@ pub async fn close(gateway: &Gateway, session: &Arc<Session>, reason: &'static s
 
 async fn finish(gateway: &Gateway, session: &Arc<Session>, reason: &'static str) -> Result<(), Fault> {
     if let Some(browser) = session.browser_if_any() {
-        browser.close(reason, close_deadline(gateway)).await;
+        let closed = browser.close(reason, close_deadline(gateway)).await;
+        report_leftovers(gateway, session, &closed);
     }
+    gateway.remove_run_directory(&session.instance_id);
     let context = session.scope.context();
     let closed = SessionClosed { reason: Symbol::fold(reason), duration_ms: session.lived_ms() };
     let recorded = gateway.journal.commit_one(&context, &closed).await;
     session.advance(State::Closed);
     gateway.registry.release(session, reason == "crashed");
     recorded.map(|_| ()).map_err(Fault::from)
+}
+
+/// A browser that could not be cleared away is the operator's to know of.
+fn report_leftovers(gateway: &Gateway, session: &Session, closed: &Closed) {
+    let warn = |code: &'static str, message: &'static str| {
+        let warning = SessionWarning { code: Symbol::fold(code), message: Clean::fixed(message) };
+        gateway.journal.record(vec![Draft::new(&session.scope.context(), &warning)]);
+    };
+    if !closed.group_gone {
+        warn("process_left_behind", "Processes of the browser's group did not end in time.");
+    }
+    if !closed.profile_removed {
+        warn("profile_left_behind", "The browser's private profile could not be removed.");
+    }
 }
 
 fn close_deadline(gateway: &Gateway) -> Deadline {

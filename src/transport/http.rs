@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Handler, guard};
 use crate::gateway::Gateway;
-use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_SESSION_IDLE_SECONDS};
+use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_REPLY_KEPT_SECONDS, HTTP_SESSION_IDLE_SECONDS, HTTP_SESSIONS_MAX};
 use crate::metering;
 
 /// Serves `listener` until `stop` fires and the open answers are written.
@@ -34,7 +35,7 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, with_mcp: bool, stop
         .route("/readyz", get(ready))
         .with_state(gateway.clone());
     if with_mcp {
-        router = router.nest_service("/mcp", mcp(gateway, stop.child_token()));
+        router = router.merge(mcp(gateway, stop.child_token()));
     }
     let router = router.layer(axum::middleware::from_fn(guard::guard));
     // Without this every small answer waits 40 ms for the peer's delayed acknowledgement.
@@ -44,17 +45,35 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, with_mcp: bool, stop
     axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await
 }
 
-fn mcp(gateway: Gateway, stop: CancellationToken) -> StreamableHttpService<Handler, LocalSessionManager> {
+fn mcp(gateway: Gateway, stop: CancellationToken) -> Router {
     let mut sessions = LocalSessionManager::default();
     // A silent long call counts as no traffic, so the limit is well above any call's.
     sessions.session_config.keep_alive = Some(Duration::from_secs(HTTP_SESSION_IDLE_SECONDS));
+    // Answers are kept for clients that lost their stream; replies are large, so not for long.
+    sessions.session_config.completed_cache_ttl = Duration::from_secs(HTTP_REPLY_KEPT_SECONDS);
+    let sessions = Arc::new(sessions);
     let config = StreamableHttpServerConfig::default()
         .with_cancellation_token(stop)
         .with_max_request_body_bytes(HTTP_BODY_BYTES_MAX)
         // `guard` has already checked both, for every route and by one rule.
         .disable_allowed_hosts()
         .disable_allowed_origins();
-    StreamableHttpService::new(move || Ok(Handler::new(gateway.clone())), Arc::new(sessions), config)
+    let service = StreamableHttpService::new(move || Ok(Handler::new(gateway.clone())), Arc::clone(&sessions), config);
+    Router::new().nest_service("/mcp", service).layer(axum::middleware::from_fn_with_state(sessions, cap))
+}
+
+/// Refuses a new MCP session when there are as many as allowed. Requests of the revisions without
+/// sessions, and those within a session, pass.
+async fn cap(State(sessions): State<Arc<LocalSessionManager>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let begins = request.method() == Method::POST
+        && !headers.contains_key("mcp-session-id")
+        && headers.get("mcp-protocol-version").is_none_or(|version| version.as_bytes() < b"2026".as_slice());
+    if begins && sessions.sessions.read().await.len() >= HTTP_SESSIONS_MAX {
+        let retry = [(header::RETRY_AFTER, "30")];
+        return (StatusCode::SERVICE_UNAVAILABLE, retry, "too many MCP sessions; close one\n").into_response();
+    }
+    next.run(request).await
 }
 
 async fn metrics(State(gateway): State<Gateway>) -> Response {

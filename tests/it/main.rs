@@ -1,2 +1,26 @@
-//! stub
-fn main(){}
+//! Promises of the whole, each in a module of its own, kept by the real program and real Chromium.
+//!
+//! Cargo builds one program from all of them: linking is what costs. A file beside this one that is
+//! not declared here fails `every_file_is_declared`.
+
+#[path = "../site/mod.rs"]
+mod site;
+mod support;
+
+mod spine;
+
+#[test]
+fn every_file_is_declared() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let declared = std::fs::read_to_string(directory.join("main.rs")).expect("this file");
+    let mut found = 0;
+    for entry in std::fs::read_dir(&directory).expect("the directory of this file").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let module = name.trim_end_matches(".rs");
+        if module != "main" {
+            assert!(declared.contains(&format!("\nmod {module};\n")), "{name} is not declared in main.rs");
+            found += 1;
+        }
+    }
+    assert!(found > 1, "no modules found");
+}

@@ -137,10 +137,17 @@ async fn drain(mut pipe: ChildStderr, tail: Arc<Mutex<VecDeque<u8>>>) {
     }
 }
 
-async fn group_gone(group: u32) {
-    while signal_group(group, Signal::Probe) && has_members(group) {
+/// Waits until nothing of the group runs.
+pub async fn group_gone(group: u32) {
+    while runs(group) {
         tokio::time::sleep(LOOK_PAUSE).await;
     }
+}
+
+/// Whether anything of the group still runs.
+#[must_use]
+pub fn runs(group: u32) -> bool {
+    signal_group(group, Signal::Probe) && has_members(group)
 }
 
 /// Whether a process of the group still runs. Dead ones that nobody has collected do not count:

@@ -112,14 +112,17 @@ impl EventQueue {
         loop {
             {
                 let mut inner = self.lock();
-                losses.append(&mut inner.losses);
+                let lost = !inner.losses.is_empty();
+                for (key, count) in std::mem::take(&mut inner.losses) {
+                    *losses.entry(key).or_default() += count;
+                }
                 let count = inner.events.len().min(events_max);
                 events.extend(inner.events.drain(..count));
                 inner.bytes -= events[events.len() - count..].iter().map(Incoming::bytes).sum::<usize>();
                 if inner.bytes < QUEUE_BYTES_MAX / 2 {
                     inner.shedding = false;
                 }
-                if count > 0 || !losses.is_empty() {
+                if count > 0 || lost {
                     self.emptied.notify_one();
                     return true;
                 }

@@ -44,15 +44,18 @@ pub(super) async fn run(
         let mut start = 0;
         while let Some(length) = memchr::memchr(0, &buffer[searched..]) {
             let end = searched + length;
-            if !std::mem::take(&mut skipping) {
-                reader.message(&buffer[start..end]).await;
+            let message = &buffer[start..end];
+            match std::mem::take(&mut skipping) {
+                true => {}
+                false if message.len() > message_bytes_max => reader.too_large(message),
+                false => reader.message(message).await,
             }
             start = end + 1;
             searched = start;
         }
         buffer.drain(..start);
         if !skipping && buffer.len() > message_bytes_max {
-            reader.too_large(&buffer[..buffer.len().min(HEAD_BYTES)]);
+            reader.too_large(&buffer);
             skipping = true;
         }
         if skipping {
@@ -127,7 +130,8 @@ impl Reader<'_> {
         }
     }
 
-    fn too_large(&self, head: &[u8]) {
+    fn too_large(&self, message: &[u8]) {
+        let head = &message[..message.len().min(HEAD_BYTES)];
         match envelope::reply_id(head) {
             Some(id) => {
                 self.connection.complete(id, Err(CdpError::TooLarge));

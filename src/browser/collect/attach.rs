@@ -190,10 +190,7 @@ impl Collector {
     pub(super) fn target_changed(&mut self, raw: &RawValue) -> Handled {
         let Changed { target_info: info } = read(raw)?;
         if let Some(page) = self.setting.roster.by_target(&info.target_id) {
-            // Chromium shows the address where a document has no title.
-            let untitled = !info.title.is_empty() && info.url.ends_with(&info.title);
-            let title = if untitled { String::new() } else { info.title };
-            self.change(&page, |state| state.title = title);
+            self.change(&page, |state| state.set_title(&info.title, &info.url));
         }
         Some(())
     }

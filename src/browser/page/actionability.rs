@@ -128,6 +128,9 @@ impl Page {
         loop {
             let element = self.element_ready(selector, obstacles, &request, deadline).await?;
             let (x, y) = (number(&element.value["x"]), number(&element.value["y"]));
+            if element.frame_id == self.state().main_frame_id {
+                return Ok(Spot { element, x, y });
+            }
             match self.outward(&element.frame_id, x, y, deadline).await {
                 Ok(Ok((x, y))) => return Ok(Spot { element, x, y }),
                 Ok(Err(refusal)) => {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::actionability::millis;
 use super::error::{PageError, cut};
+use crate::browser::chromium::envelope;
 use crate::browser::{CdpError, Page};
 use crate::deadline::Deadline;
 
@@ -139,7 +140,7 @@ impl Page {
             },
             _ => self.fault(&error, method),
         })?;
-        let answer: Answer = serde_json::from_str(answer.get()).map_err(|error| PageError::internal(error.to_string()))?;
+        let answer: Answer = envelope::parse(&answer).ok_or_else(|| PageError::internal("the answer is not readable"))?;
         match answer.exception_details {
             None => Ok(answer.result),
             Some(thrown) => Err(thrown.failure()),
@@ -151,7 +152,10 @@ impl Page {
         let undefined = value.r#type == "undefined";
         let Some(object_id) = &value.object_id else {
             let json = match (value.value, value.unserializable_value.or(value.description)) {
-                (Some(json), _) => json,
+                (Some(json), _) => match envelope::mend_surrogates(json.get()) {
+                    None => json,
+                    Some(mended) => raw_json(mended)?,
+                },
                 (None, Some(text)) if !undefined => raw(&text)?,
                 (None, _) => raw_json("null".into())?,
             };

@@ -122,9 +122,9 @@ impl Page {
             }
             let committed = state.navigations_committed > mark.committed;
             arrived |= match arrival {
-                Arrival::Loader(loader_id) => current == Some(*loader_id),
-                Arrival::Any => state.same_document_navigations > mark.same_document,
-            } || committed;
+                Arrival::Loader(loader_id) => current == Some(*loader_id) || is_later(state, current, loader_id),
+                Arrival::Any => committed || state.same_document_navigations > mark.same_document,
+            };
             let load = sought.as_deref().or(current).and_then(|loader_id| state.load(loader_id));
             if let Some(failed) = load.filter(|load| load.failure.is_some() && current != Some(&load.loader_id)) {
                 let reason = if failed.download { "download" } else { failed.failure.as_deref().unwrap_or(ABORTED) };
@@ -173,6 +173,15 @@ impl Page {
             Err(end) => return self.waited(end),
         };
         PageError::NavigationFailed { reason: reason.to_owned(), url }
+    }
+}
+
+/// Whether the present document is one that followed `loader_id`: a script there led on to it.
+fn is_later(state: &PageState, current: Option<&str>, loader_id: &str) -> bool {
+    let place = |wanted: &str| state.loads.iter().position(|load| load.loader_id == wanted);
+    match (current.and_then(place), place(loader_id)) {
+        (Some(current), Some(awaited)) => current > awaited,
+        _ => false,
     }
 }
 

@@ -48,6 +48,7 @@ async fn every_target_is_captured_from_its_first_line() {
     };
     assert_ne!(frame.session, *bench.page.session(), "it lives in its own process");
     assert!(frame.default_context.is_some());
+    bench.browser.refresh_titles(limit()).await.expect("Chromium tells titles");
     assert_eq!(bench.page.title(), "Main");
     bench.close().await;
 }

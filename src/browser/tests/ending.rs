@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Bench, limit, options};
 use crate::browser::chromium::os::{Signal, signal_group};
+use crate::browser::chromium::process::runs;
 use crate::browser::{Browser, LaunchError};
 use crate::journal::{Journal, Scope};
 
@@ -20,7 +21,7 @@ async fn a_closed_browser_leaves_nothing() {
         let group = bench.browser.process_id();
         let closed = bench.browser.close("requested", limit()).await;
         assert!(closed.group_gone && closed.profile_removed && !closed.killed, "{closed:?}");
-        assert!(!signal_group(group, Signal::Probe));
+        assert!(!runs(group));
         assert_eq!(std::fs::read_dir(run).expect("the run directory is the caller's").count(), 0);
         let reasons: Vec<_> = bench.of_kind("page.closed").await.iter().map(|event| event["data"]["reason"].clone()).collect();
         assert_eq!(reasons, ["closed", "session_closed"]);
@@ -79,4 +80,42 @@ async fn a_launch_that_cannot_work_says_why() {
         assert!(matches!(launch(sandboxed).await, Some(LaunchError::SandboxUnavailable { .. })));
     }
     assert_eq!(std::fs::read_dir(directory.path().join("run")).map_or(0, Iterator::count), 0);
+}
+
+/// Not a test: a gateway for the next one to kill. Tells Chromium's process id and waits to be killed.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "started by another test"]
+async fn stand_in_gateway() {
+    use std::io::Write;
+    let headless_shell = std::env::var_os("STAND_IN_FULL").is_none();
+    let bench = Bench::with(&[], headless_shell).await;
+    let mut out = std::io::stdout();
+    writeln!(out, "chromium={}", bench.browser.process_id()).expect("the other test listens");
+    out.flush().expect("the other test listens");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chromium_ends_with_a_killed_gateway() {
+    use tokio::io::AsyncBufReadExt;
+    for full in [false, true] {
+        let mut command = tokio::process::Command::new(std::env::current_exe().expect("this test is a program"));
+        command.args(["--ignored", "--exact", "--nocapture", "browser::tests::ending::stand_in_gateway"]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).kill_on_drop(true);
+        if full {
+            command.env("STAND_IN_FULL", "1");
+        }
+        let mut gateway = command.spawn().expect("the stand-in starts");
+        let mut lines = tokio::io::BufReader::new(gateway.stdout.take().expect("it is piped")).lines();
+        let group = loop {
+            let line = limit().bound(lines.next_line()).await.expect("in time").expect("it can be read").expect("it goes on");
+            if let Some((_, group)) = line.split_once("chromium=") {
+                break group.trim().parse::<u32>().expect("it tells a process id");
+            }
+        };
+        assert!(runs(group));
+        gateway.kill().await.expect("it can be killed");
+        let gone = limit().bound(crate::browser::chromium::process::group_gone(group)).await;
+        assert!(gone.is_ok(), "processes of group {group} are left");
+    }
 }

@@ -1,8 +1,12 @@
 //! Where things are: blocks of the log, and the events of one request or download.
 
+use crate::event::Kind;
 use crate::index::wire::{Meaningless, Parts, Taken};
 use crate::log::{BlockHeader, Position};
 use crate::query::BlockFacts;
+
+/// Answers from this status on are what people look for.
+pub const TROUBLE_STATUS_MIN: u64 = 400;
 
 /// One block: where it is and what its header says.
 #[derive(Debug, Clone)]
@@ -77,6 +81,19 @@ pub struct Link {
     pub kind: u16,
     /// Status code of a response or redirect; 1 for a WebSocket closed by an error; else 0.
     pub note: u64,
+}
+
+impl Link {
+    /// Whether its request failed, or was answered by a status of 400 or above.
+    #[must_use]
+    pub fn is_trouble(&self) -> bool {
+        match Kind::from_number(self.kind) {
+            Some(Kind::NetworkFailed) => true,
+            Some(Kind::NetworkResponse) => self.note >= TROUBLE_STATUS_MIN,
+            Some(Kind::WebSocketClosed) => self.note == 1,
+            _ => false,
+        }
+    }
 }
 
 /// WebSocket frames of one chain in one block.

@@ -4,7 +4,7 @@
 //! result is a set of puts over what `base` holds. Folding a block again changes nothing, so it does
 //! not matter when `base` has meanwhile come further than the caller knew.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::StorageError;
 use crate::event::codec::ContextField;
@@ -12,7 +12,7 @@ use crate::event::{EventView, Kind, ValueRef};
 use crate::index::entry::{BlockEntry, Chain, Link};
 use crate::index::rows::{ArtifactRow, SessionRow};
 use crate::index::store::Store;
-use crate::index::wire::{Parts, Space, key};
+use crate::index::wire::{Parts, Space, end_of, key};
 use crate::index::{Failure, damaged};
 use crate::log::{BlockRef, Position, Reader};
 
@@ -52,6 +52,8 @@ pub struct Fold<'a> {
     /// Owner of the latest launch, by session.
     current: HashMap<Box<str>, Box<str>>,
     chains: HashMap<(u8, Box<str>, Box<str>), Chain>,
+    /// Chains of requests, by session and id, that went wrong here.
+    troubled: HashSet<(Box<str>, Box<str>)>,
     /// Openings of the log seen.
     pub openings: u64,
     pub blocks: usize,
@@ -76,6 +78,7 @@ impl<'a> Fold<'a> {
             row_places: HashMap::new(),
             current: HashMap::new(),
             chains: HashMap::new(),
+            troubled: HashSet::new(),
             openings: 0,
             blocks: 0,
         }
@@ -200,6 +203,9 @@ impl<'a> Fold<'a> {
             _ => view.get("status").and_then(ValueRef::as_u64).unwrap_or(0),
         };
         let link = Link { seq: view.seq, position, kind: view.kind_number, note };
+        if link.is_trouble() {
+            self.troubled.insert((session.into(), id.into()));
+        }
         self.chain(space, session, id).links.push(link);
     }
 
@@ -215,7 +221,7 @@ impl<'a> Fold<'a> {
         let Some(handle) = text("artifact") else { return Ok(()) };
         let place = key(Space::Artifact, &[owner, handle], None);
         // The other kinds only stand in for an `artifact.kept` that was not recorded.
-        if purpose != "" && self.get(&place)?.is_some() {
+        if !purpose.is_empty() && self.get(&place)?.is_some() {
             return Ok(());
         }
         let row = ArtifactRow {
@@ -281,9 +287,27 @@ impl<'a> Fold<'a> {
         }
     }
 
+    /// The first event of a request, which may lie in the base.
+    fn start(&self, session: &str, id: &str) -> Result<Option<Link>, Failure> {
+        let prefix = key(Space::Request, &[session, id], None);
+        let before = self.base.and_then(|base| base.range(&prefix, &end_of(&prefix), false).next());
+        let mut chain = Chain::default();
+        if let Some(pair) = before {
+            chain.extend(&pair.map_err(Failure::Index)?.1).map_err(|_| damaged())?;
+        }
+        let here = self.chains.get(&(Space::Request as u8, session.into(), id.into()));
+        Ok(chain.links.first().or_else(|| here?.links.first()).copied())
+    }
+
     /// All that is to be written.
-    #[must_use]
-    pub fn finish(mut self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    pub fn finish(mut self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Failure> {
+        for (session, id) in &self.troubled {
+            if let Some(start) = self.start(session, id)? {
+                let mut value = Parts::default();
+                value.number(start.position.to_u64());
+                self.puts.insert(key(Space::Trouble, &[session], Some(start.seq)), value.0);
+            }
+        }
         for row in &self.rows {
             self.puts.insert(key(Space::Session, &[row.owner.as_str(), row.session_id.as_str()], None), row.encode());
         }
@@ -291,7 +315,7 @@ impl<'a> Fold<'a> {
             let space = if *space == Space::Request as u8 { Space::Request } else { Space::Download };
             self.puts.insert(key(space, &[session, id], chain.first_seq()), chain.encode());
         }
-        self.puts
+        Ok(self.puts)
     }
 }
 

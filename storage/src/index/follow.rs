@@ -168,10 +168,7 @@ impl Follower {
         let mut next = meta.clone();
         for block in self.reader.blocks(from).map_err(|error| error.to_string())? {
             let block = block.map_err(|error| error.to_string())?;
-            let whole = fold.block(&self.reader, &block).map_err(|failure| match failure {
-                Failure::Index(reason) => reason,
-                Failure::Storage(error) => error.to_string(),
-            })?;
+            let whole = fold.block(&self.reader, &block).map_err(said)?;
             next.reached_seq = next.reached_seq.max(block.header.last_seq);
             next.position = Some(block.next);
             if whole && fold.blocks >= BATCH_BLOCKS_MAX {
@@ -182,7 +179,7 @@ impl Follower {
             return Err("the log holds less than it says".into());
         }
         let openings = fold.openings;
-        store.apply(&fold.finish(), &mut next)?;
+        store.apply(&fold.finish().map_err(said)?, &mut next)?;
         *meta = next;
         Ok(openings)
     }
@@ -218,6 +215,13 @@ impl Follower {
                 else => return Wake::Stop,
             }
         }
+    }
+}
+
+fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Index(reason) => reason,
+        Failure::Storage(error) => error.to_string(),
     }
 }
 

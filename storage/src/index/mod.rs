@@ -22,10 +22,10 @@ use crate::StorageError;
 use crate::ids::SessionId;
 use crate::log::{Durable, Reader};
 
-pub(crate) use entry::{BlockEntry, Chain};
+pub(crate) use entry::{BlockEntry, Chain, TROUBLE_STATUS_MIN};
 pub use rows::{ArtifactRow, DROPPED_NAMES_MAX, SessionRow};
 use store::{Meta, Store};
-pub(crate) use view::{Steps, View};
+pub(crate) use view::View;
 pub(crate) use wire::Space;
 
 /// How often in the life of a process a failing index is made again before it is left alone.

@@ -14,7 +14,7 @@ use crate::index::rows::{ArtifactRow, SessionRow};
 use crate::index::store::{Meta, Pair, Pairs, Store};
 use crate::index::wire::{Space, Taken, end_of, key};
 use crate::index::{Failure, damaged};
-use crate::log::Reader;
+use crate::log::{Position, Reader};
 
 pub struct View {
     base: Option<Store>,
@@ -24,6 +24,8 @@ pub struct View {
 
 /// The blocks that share a commit, or one block.
 pub type Step = Vec<BlockEntry>;
+/// First event and block of requests.
+pub type Troubles<'a> = Box<dyn Iterator<Item = Result<(u64, Position), Failure>> + 'a>;
 pub type Steps<'a> = Box<dyn Iterator<Item = Result<Step, Failure>> + 'a>;
 
 impl View {
@@ -48,7 +50,7 @@ impl View {
                     fold.block(reader, &block)?;
                 }
             }
-            over = fold.finish();
+            over = fold.finish()?;
         }
         Ok(Self { base: store, over, reader: reader.clone() })
     }
@@ -66,7 +68,7 @@ impl View {
             Some(base) => base.range(from, to, backwards),
             None => Box::new(std::iter::empty()),
         };
-        let over: Box<dyn Iterator<Item = (&Vec<u8>, &Vec<u8>)>> = if from >= to {
+        let over: Upper<'_> = if from >= to {
             Box::new(std::iter::empty())
         } else if backwards {
             Box::new(self.over.range(from.to_vec()..to.to_vec()).rev())
@@ -113,6 +115,24 @@ impl View {
         }
         chain.settle();
         Ok(chain)
+    }
+
+    /// Where requests begin that went wrong, beyond `after`, nearest first.
+    pub fn troubles(&self, session: &str, after: Option<u64>, backwards: bool) -> Troubles<'_> {
+        let prefix = key(Space::Trouble, &[session], None);
+        let place = |seq| key(Space::Trouble, &[session], Some(seq));
+        let pairs = if backwards {
+            self.range(&prefix, &after.map_or_else(|| end_of(&prefix), place), true)
+        } else {
+            let from = after.map_or_else(|| prefix.clone(), |after| place(after.saturating_add(1)));
+            self.range(&from, &end_of(&prefix), false)
+        };
+        Box::new(pairs.map(|pair| {
+            let (key, value) = pair?;
+            let seq = key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes)).ok_or_else(damaged)?;
+            let position = Taken(&value).number().map_err(|_| damaged())?;
+            Ok((seq, Position::from_u64(position)))
+        }))
     }
 
     /// The blocks with events beyond `after`, nearest first: of one session each by itself, or of the
@@ -165,10 +185,12 @@ fn step(bytes: &[u8]) -> Result<Step, Failure> {
     Ok(step)
 }
 
+type Upper<'a> = Box<dyn Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)> + 'a>;
+
 /// Two sorted runs as one; where both have a key, the upper one counts.
 struct Layers<'a> {
     base: std::iter::Peekable<Pairs<'a>>,
-    over: std::iter::Peekable<Box<dyn Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)> + 'a>>,
+    over: std::iter::Peekable<Upper<'a>>,
     backwards: bool,
 }
 

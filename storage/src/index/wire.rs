@@ -29,6 +29,8 @@ pub enum Space {
     Request = b'r',
     /// (owner, session) to the session's row.
     Session = b's',
+    /// (session, first seq of a request that failed or was answered by 400 or above) to its block.
+    Trouble = b'x',
     /// (first seq of a commit) to the facts of its blocks.
     Timeline = b't',
 }

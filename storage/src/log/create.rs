@@ -20,7 +20,12 @@ const FIRST_SEGMENT: u32 = 1;
 const FIRST_SEQ: u64 = 1;
 
 /// Makes an empty log in `directory`.
-pub(super) fn create(io: &dyn StorageIo, directory: &Path, now_micros: i64) -> Result<(), StorageError> {
+pub(super) fn create(
+    io: &dyn StorageIo,
+    directory: &Path,
+    segment_bytes: u64,
+    now_micros: i64,
+) -> Result<(), StorageError> {
     let mut log_id = [0; LOG_ID_BYTES];
     log_id.copy_from_slice(random_suffix(LOG_ID_BYTES).as_bytes());
     let end = Position { segment: FIRST_SEGMENT, offset: SEGMENT_HEADER_BYTES };
@@ -43,12 +48,12 @@ pub(super) fn create(io: &dyn StorageIo, directory: &Path, now_micros: i64) -> R
     let header = SegmentHeader {
         number: FIRST_SEGMENT,
         log_id,
-        epoch: 1,
+        epoch: 0,
         first_seq: FIRST_SEQ,
         created_micros: now_micros,
         previous_bytes: 0,
     };
-    Segment::create(io, directory, &header)?;
+    Segment::create(io, directory, &header, segment_bytes)?;
     io.rename(&unfinished, &path).map_err(StorageError::io("rename", &unfinished))?;
     io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
     if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {

@@ -175,7 +175,7 @@ impl Log {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
         let lock = lock::take(directory)?;
-        let recovered = recovery::recover(&*io, directory, options.clock.now_micros())?;
+        let recovered = recovery::recover(&*io, directory, options.segment_bytes, options.clock.now_micros())?;
         let opening = opening_events(&recovered, &options.version);
         let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
         let (sender, durable) = watch::channel(recovered.durable);
@@ -186,7 +186,6 @@ impl Log {
         let mut writer = Writer {
             io,
             directory: directory.clone(),
-            segment_bytes: options.segment_bytes,
             clock: options.clock.clone(),
             log_id: mark.log_id,
             epoch,

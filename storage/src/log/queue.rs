@@ -205,7 +205,7 @@ impl Queue {
             match &state.unavailable {
                 // A second closing waits for nothing: the first one answers for the outcome.
                 Some(reason) if reason == CLOSED => return Ok(()),
-                Some(_) => {}
+                Some(_) => drop(reply),
                 None => {
                     state.unavailable = Some(CLOSED.into());
                     state.sealing = Some(reply);

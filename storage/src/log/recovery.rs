@@ -45,12 +45,18 @@ struct Reached {
 struct Recovery<'a> {
     io: &'a dyn StorageIo,
     directory: &'a Path,
+    segment_bytes: u64,
     mark: Mark,
     files: Vec<(SegmentHeader, Arc<dyn StorageFile>)>,
 }
 
 /// Opens the log in `directory`, which exists and is locked; makes a new one when there is none.
-pub(super) fn recover(io: &dyn StorageIo, directory: &Path, now_micros: i64) -> Result<Recovered, StorageError> {
+pub(super) fn recover(
+    io: &dyn StorageIo,
+    directory: &Path,
+    segment_bytes: u64,
+    now_micros: i64,
+) -> Result<Recovered, StorageError> {
     let mut mended = Vec::new();
     let mut listing = Listing::read(directory)?;
     if create::was_interrupted(io, directory, &listing)? {
@@ -60,7 +66,7 @@ pub(super) fn recover(io: &dyn StorageIo, directory: &Path, now_micros: i64) -> 
         create::remove_leftover(io, directory, name, &mut mended)?;
     }
     if listing.segments.is_empty() && !listing.has_mark {
-        create::create(io, directory, now_micros)?;
+        create::create(io, directory, segment_bytes, now_micros)?;
         listing = Listing::read(directory)?;
     }
     let mark_path = directory.join(mark::FILE_NAME);
@@ -72,7 +78,7 @@ pub(super) fn recover(io: &dyn StorageIo, directory: &Path, now_micros: i64) -> 
     let Some(mark) = Mark::read(&*mark_file, &mark_path)? else {
         return Err(without_mark(io, directory, &listing, "the high-water mark is unreadable"));
     };
-    let mut recovery = Recovery { io, directory, mark, files: Vec::new() };
+    let mut recovery = Recovery { io, directory, segment_bytes, mark, files: Vec::new() };
     recovery.check_segments(&listing)?;
     let epoch = recovery.files.iter().map(|(header, _)| header.epoch).fold(recovery.mark.epoch, u64::max) + 1;
     let (segment, last_seq) = recovery.check_contents(epoch, &mut mended)?;
@@ -212,8 +218,14 @@ impl Recovery<'_> {
                 }
                 continue;
             }
-            let mut segment =
-                Segment { file: file.clone(), path, number: header.number, end: reached.end, allocated: length };
+            let mut segment = Segment {
+                file: file.clone(),
+                path,
+                number: header.number,
+                end: reached.end,
+                allocated: length,
+                bytes_max: self.segment_bytes,
+            };
             settle_kept(&segment, kept_from)?;
             if let Some(cut) = cut_tail(self.io, self.directory, &mut segment, epoch)? {
                 mended.push(cut);

@@ -7,8 +7,8 @@ use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::storage_io::{StorageFile, StorageIo};
 use crate::StorageError;
 
-/// Room is laid out at least this far ahead, then twice as far each time, up to the maximum: a short
-/// log stays small, and a busy one seldom waits for room.
+/// Room is laid out in steps of this, then of twice as much each time, up to the maximum and never by
+/// more than a segment: a short log stays small, and a busy one seldom waits for room.
 const ALLOCATE_BYTES_MIN: u64 = 1024 * 1024;
 const ALLOCATE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Appended to the name of a file until it is complete.
@@ -22,6 +22,8 @@ pub(super) struct Segment {
     pub end: u64,
     /// Zeros are laid out up to here.
     pub allocated: u64,
+    /// A segment is sealed when it would grow beyond this.
+    pub bytes_max: u64,
 }
 
 impl Segment {
@@ -29,12 +31,17 @@ impl Segment {
     ///
     /// # Errors
     /// When the operating system refuses; then no segment of that number is left behind.
-    pub fn create(io: &dyn StorageIo, directory: &Path, header: &SegmentHeader) -> Result<Self, StorageError> {
+    pub fn create(
+        io: &dyn StorageIo,
+        directory: &Path,
+        header: &SegmentHeader,
+        bytes_max: u64,
+    ) -> Result<Self, StorageError> {
         let path = directory.join(segment_name(header.number));
         let unfinished = directory.join(segment_name(header.number) + UNFINISHED);
         let file = io.create(&unfinished).map_err(StorageError::io("create", &unfinished))?;
         let end = u64::from(SEGMENT_HEADER_BYTES);
-        let mut segment = Self { file, path: unfinished, number: header.number, end, allocated: end };
+        let mut segment = Self { file, path: unfinished, number: header.number, end, allocated: end, bytes_max };
         segment.write(&header.to_bytes(), 0)?;
         segment.make_room(1)?;
         io.rename(&segment.path, &path).map_err(StorageError::io("rename", &segment.path))?;
@@ -43,8 +50,9 @@ impl Segment {
         Ok(segment)
     }
 
-    pub fn holds_blocks(&self) -> bool {
-        self.end > u64::from(SEGMENT_HEADER_BYTES)
+    /// Whether `bytes` more belong into the next segment. An empty one takes whatever comes.
+    pub fn is_full_for(&self, bytes: u64) -> bool {
+        self.end + bytes > self.bytes_max && self.end > u64::from(SEGMENT_HEADER_BYTES)
     }
 
     /// Lays out room for `bytes` more, if it is not there yet, and makes that durable: no later sync
@@ -56,7 +64,7 @@ impl Segment {
         if self.end + bytes <= self.allocated {
             return Ok(());
         }
-        let step = self.allocated.clamp(ALLOCATE_BYTES_MIN, ALLOCATE_BYTES_MAX);
+        let step = self.allocated.clamp(ALLOCATE_BYTES_MIN, ALLOCATE_BYTES_MAX).min(self.bytes_max).max(1);
         let until = (self.end + bytes).next_multiple_of(step);
         self.file.allocate(self.allocated, until).map_err(StorageError::io("extend", &self.path))?;
         self.file.sync_all().map_err(StorageError::io("sync", &self.path))?;

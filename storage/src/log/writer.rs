@@ -35,7 +35,6 @@ pub(super) struct Progress {
 pub(super) struct Writer {
     pub io: Arc<dyn StorageIo>,
     pub directory: PathBuf,
-    pub segment_bytes: u64,
     pub clock: Arc<dyn Clock>,
     pub log_id: [u8; super::format::LOG_ID_BYTES],
     pub epoch: u64,
@@ -51,41 +50,41 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Serves the queue until nobody is left, the log is sealed, or something fails.
+    /// Serves the queue until nobody is left, the log is sealed, or something fails or panics.
     pub fn run(mut self, queue: &Queue) {
-        let serve = std::panic::AssertUnwindSafe(|| self.serve(queue));
-        match std::panic::catch_unwind(serve) {
-            Ok(Ok(())) => queue.fail(CLOSED),
-            Ok(Err(error)) => queue.fail(&error.to_string()),
-            Err(_) => queue.fail("the log's writer panicked"),
-        }
-    }
-
-    fn serve(&mut self, queue: &Queue) -> Result<(), StorageError> {
         loop {
-            match queue.take() {
+            // Outlives the attempt: whoever waits learns of a failure only when the reason is there.
+            let work = queue.take();
+            let attempt = std::panic::AssertUnwindSafe(|| self.attempt(&work));
+            match std::panic::catch_unwind(attempt) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return queue.fail(&error.to_string()),
+                Err(_) => return queue.fail("its writer panicked"),
+            }
+            match work {
                 Work::Commit(requests) => {
-                    if let Err(error) = self.commit(&requests) {
-                        // Set before the replies go, so that whoever waits reads the reason.
-                        queue.fail(&error.to_string());
-                        return Err(error);
-                    }
                     queue.written();
                     self.answer(requests);
                 }
                 Work::Seal(reply) => {
-                    self.seal()?;
+                    queue.fail(CLOSED);
                     // Nobody may be waiting any more; the log is sealed all the same.
                     let _ = reply.send(());
-                    return Ok(());
+                    return;
                 }
-                Work::Stop => return self.marks.settle(),
+                Work::Stop => return queue.fail(CLOSED),
             }
         }
     }
 
-    fn commit(&mut self, requests: &[Request]) -> Result<(), StorageError> {
-        self.append(&mut requests.iter().flat_map(|request| &request.drafts)).map(|_| ())
+    fn attempt(&mut self, work: &Work) -> Result<(), StorageError> {
+        match work {
+            Work::Commit(requests) => {
+                self.append(&mut requests.iter().flat_map(|request| &request.drafts)).map(|_| ())
+            }
+            Work::Seal(_) => self.seal(),
+            Work::Stop => self.marks.settle(),
+        }
     }
 
     /// Tells each request the numbers of its events, which lie in the order of the requests.
@@ -122,7 +121,7 @@ impl Writer {
 
     fn write(&mut self, bytes: &[u8], first_seq: u64) -> Result<(), StorageError> {
         let length = bytes.len() as u64;
-        if self.segment.end + length > self.segment_bytes && self.segment.holds_blocks() {
+        if self.segment.is_full_for(length) {
             self.roll(first_seq)?;
         }
         self.segment.make_room(length)?;
@@ -150,7 +149,7 @@ impl Writer {
             created_micros: self.clock.now_micros(),
             previous_bytes: self.segment.end,
         };
-        self.segment = Segment::create(&*self.io, &self.directory, &header)?;
+        self.segment = Segment::create(&*self.io, &self.directory, &header, self.segment.bytes_max)?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, ValueRef};
 use crate::ids::{ArtifactHandle, FrameId, OperationId, Owner, PageId, RequestId, SessionId};
-use crate::index::{Chain, Failure, Space, View};
+use crate::index::{Chain, Failure, Space, TROUBLE_STATUS_MIN, View};
 use crate::log::Position;
 use crate::query::REQUEST_EVENTS_MAX;
 use crate::query::events::Stream;
@@ -14,7 +14,7 @@ use crate::query::filter::EventFilter;
 use crate::query::ledger::{Found, Wanted};
 use crate::query::matching::CompiledFilter;
 use crate::query::owned::OwnedEvent;
-use crate::query::walk::{Sight, gather};
+use crate::query::walk::{Sight, Walk, gather};
 
 /// Kinds that begin a row.
 const STARTS: [Kind; 2] = [Kind::NetworkRequest, Kind::WebSocketOpened];
@@ -131,7 +131,8 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<RequestRow>, Fa
         }
         Ok(ControlFlow::Continue(()))
     };
-    let walked = wanted.walk(view, &starts).run(&mut visit)?;
+    let troubles = asks_for_trouble(wanted.filter.filter());
+    let walked = Walk { troubles, ..wanted.walk(view, &starts) }.run(&mut visit)?;
     let links = |chain: &Chain| chain.links.iter().take(REQUEST_EVENTS_MAX).map(|l| (l.position, l.seq)).collect::<Vec<_>>();
     let all: Vec<(Position, u64)> = rows.iter().flat_map(|(_, chain)| links(chain)).collect();
     let events = gather(view, &all)?;
@@ -158,6 +159,12 @@ pub(super) fn detail(
     let mut events: Vec<OwnedEvent> = events.into_values().collect();
     events.sort_unstable_by_key(OwnedEvent::seq);
     Ok(Some(RequestDetail { row, events, events_left_out }))
+}
+
+/// Whether only failures and answers of 400 or above can match: the index finds those by themselves.
+fn asks_for_trouble(filter: &EventFilter) -> bool {
+    let status = filter.status.is_some_and(|status| u64::from(status.low) >= TROUBLE_STATUS_MIN);
+    status || filter.failed == Some(true)
 }
 
 /// The conditions that the first event of a row can be held to without looking further.

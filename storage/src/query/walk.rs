@@ -28,6 +28,8 @@ pub struct Walk<'a> {
     pub order: Order,
     /// Only events beyond this one, in the walk's order.
     pub after: Option<u64>,
+    /// Only beginnings of requests that went wrong; needs a filter on one session.
+    pub troubles: bool,
     /// The moment at which to stop, with at least one block examined.
     pub until: Instant,
 }
@@ -50,15 +52,11 @@ impl Walk<'_> {
         let mut walked = Walked::default();
         let mut sight = Sight::new(self.view, self.owner);
         let mut skips = 0;
-        let session = self.filter.filter().session_id.as_ref();
-        let steps = match (session, &self.filter.filter().request_id) {
-            (Some(session), Some(request)) => self.steps_of_chain(session, request.as_str())?,
-            _ => self.view.steps(session.map(SessionId::as_str), self.after, self.order == Order::Newest)?,
-        };
+        let steps = self.steps()?;
         for step in steps {
             let step = step?;
-            let mut wanted = Vec::with_capacity(step.len());
-            for entry in &step {
+            let mut wanted = Vec::with_capacity(step.entries.len());
+            for entry in &step.entries {
                 if self.filter.matches_facts(&entry.facts) && sight.reaches(&entry.session)? {
                     wanted.push(self.load(entry.position)?);
                 }
@@ -66,12 +64,12 @@ impl Walk<'_> {
             if wanted.is_empty() {
                 skips += 1;
                 if skips % SKIPS_PER_LOOK == 0 && Instant::now() >= self.until {
-                    walked.examined = step_end(&step, self.order).or(walked.examined);
+                    walked.examined = step_end(&step.entries, self.order).or(walked.examined);
                     return Ok(walked);
                 }
                 continue;
             }
-            if self.step(&wanted, &mut sight, visit, &mut walked)?.is_break() || Instant::now() >= self.until {
+            if self.step(&wanted, &step.only, &mut sight, visit, &mut walked)?.is_break() || Instant::now() >= self.until {
                 return Ok(walked);
             }
         }
@@ -82,18 +80,19 @@ impl Walk<'_> {
     fn step(
         &self,
         blocks: &[Block],
+        only: &Option<Vec<u64>>,
         sight: &mut Sight<'_>,
         visit: Visit<'_>,
         walked: &mut Walked,
     ) -> Result<ControlFlow<()>, Failure> {
         if let ([block], Order::Oldest) = (blocks, self.order) {
-            return self.stream(block, sight, visit, walked);
+            return self.stream(block, only, sight, visit, walked);
         }
         let mut events = Vec::new();
         for block in blocks {
             for event in block.events() {
                 let event = event.map_err(|error| undecodable(block, &error.to_string()))?;
-                if self.beyond(event.seq) {
+                if self.beyond(event.seq) && asked(only, event.seq) {
                     events.push(event);
                 }
             }
@@ -115,13 +114,14 @@ impl Walk<'_> {
     fn stream(
         &self,
         block: &Block,
+        only: &Option<Vec<u64>>,
         sight: &mut Sight<'_>,
         visit: Visit<'_>,
         walked: &mut Walked,
     ) -> Result<ControlFlow<()>, Failure> {
         for event in block.events() {
             let event = event.map_err(|error| undecodable(block, &error.to_string()))?;
-            if !self.beyond(event.seq) {
+            if !self.beyond(event.seq) || !asked(only, event.seq) {
                 continue;
             }
             if self.filter.matches(&event) && sight.sees(&event)? && visit(&event)?.is_break() {
@@ -140,13 +140,27 @@ impl Walk<'_> {
         }
     }
 
+    fn steps(&self) -> Result<Steps<'_>, Failure> {
+        let filter = self.filter.filter();
+        let backwards = self.order == Order::Newest;
+        match (&filter.session_id, &filter.request_id) {
+            (Some(session), Some(request)) => self.steps_of_chain(session, request.as_str()),
+            (Some(session), None) if self.troubles => Ok(self.steps_of_troubles(session.as_str())),
+            (session, _) => {
+                let steps = self.view.steps(session.as_ref().map(SessionId::as_str), self.after, backwards)?;
+                Ok(Box::new(steps.map(|step| step.map(|entries| Step { entries, only: None }))))
+            }
+        }
+    }
+
     /// Only the blocks that hold events of one request.
-    fn steps_of_chain(&self, session: &SessionId, request: &str) -> Result<crate::index::Steps<'_>, Failure> {
+    fn steps_of_chain(&self, session: &SessionId, request: &str) -> Result<Steps<'_>, Failure> {
         let chain = self.view.chain(Space::Request, session.as_str(), request)?;
-        let mut steps: Vec<Result<Vec<BlockEntry>, Failure>> = Vec::new();
+        let mut steps: Vec<Result<Step, Failure>> = Vec::new();
         for (first_seq, last_seq, position) in blocks_of(&chain) {
             if self.beyond(first_seq) || self.beyond(last_seq) {
-                steps.push(Ok(vec![BlockEntry::anything(position, session.as_str(), first_seq, last_seq)]));
+                let entries = vec![BlockEntry::anything(position, session.as_str(), first_seq, last_seq)];
+                steps.push(Ok(Step { entries, only: None }));
             }
         }
         if self.order == Order::Newest {
@@ -155,9 +169,40 @@ impl Walk<'_> {
         Ok(Box::new(steps.into_iter()))
     }
 
+    /// Only the blocks in which requests begin that went wrong, and of their events only those.
+    fn steps_of_troubles<'s>(&'s self, session: &'s str) -> Steps<'s> {
+        let mut troubles = self.view.troubles(session, self.after, self.order == Order::Newest).peekable();
+        Box::new(std::iter::from_fn(move || {
+            let (seq, position) = match troubles.next()? {
+                Ok(first) => first,
+                Err(failure) => return Some(Err(failure)),
+            };
+            let mut seqs = vec![seq];
+            while let Some(Ok((seq, _))) = troubles.next_if(|next| matches!(next, Ok((_, other)) if *other == position)) {
+                seqs.push(seq);
+            }
+            seqs.sort_unstable();
+            let (first, last) = (seqs[0], seqs[seqs.len() - 1]);
+            Some(Ok(Step { entries: vec![BlockEntry::anything(position, session, first, last)], only: Some(seqs) }))
+        }))
+    }
+
     fn load(&self, position: Position) -> Result<Block, Failure> {
         load(self.view, position)
     }
+}
+
+/// Blocks read together.
+struct Step {
+    entries: Vec<BlockEntry>,
+    /// In rising order; `None` asks for every event.
+    only: Option<Vec<u64>>,
+}
+
+type Steps<'a> = Box<dyn Iterator<Item = Result<Step, Failure>> + 'a>;
+
+fn asked(only: &Option<Vec<u64>>, seq: u64) -> bool {
+    only.as_ref().is_none_or(|seqs| seqs.binary_search(&seq).is_ok())
 }
 
 /// The end of a step that a walk in this order comes to last.

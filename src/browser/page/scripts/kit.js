@@ -240,13 +240,10 @@
   const ALIGNMENTS = ["center", "end", "start", "nearest"];
 
   // One look at whether `element` can be acted on. Scrolls when that is what is missing.
-  const look = (element, want, attempt) => {
+  const look = (element, want) => {
     if (!element.isConnected) return { reason: "detached" };
     if (want.editable) element = controlOf(element);
-    if (!visible(element)) {
-      // A control hidden under its label is pressed through that label.
-      return { reason: "hidden" };
-    }
+    if (!visible(element)) return { reason: "hidden" };
     if (want.enabled && disabled(element)) return { reason: "disabled" };
     if (want.editable) {
       const reason = notEditable(element);
@@ -255,8 +252,8 @@
     if (!want.pointer) return { ok: true, box: element.getBoundingClientRect() };
     let point = pointOf(element, want.position);
     let hit = deepest(point.x, point.y);
-    if (!reaches(element, hit)) {
-      const block = ALIGNMENTS[attempt % ALIGNMENTS.length];
+    for (const block of ALIGNMENTS) {
+      if (reaches(element, hit)) break;
       element.scrollIntoView({ block, inline: block, behavior: "instant" });
       point = pointOf(element, want.position);
       hit = deepest(point.x, point.y);
@@ -315,8 +312,7 @@
   // Looks until the element can be acted on, `ms` is over, or nothing has changed for `quiet` ms.
   const prepare = async (element, want) => {
     const end = performance.now() + want.ms;
-    let attempt = 0;
-    let seen = look(element, want, attempt);
+    let seen = look(element, want);
     let last = null;
     for (;;) {
       if (seen.ok && !want.stable) return shape(seen);
@@ -330,11 +326,15 @@
         const left = Math.min(want.quiet, end - performance.now());
         if (left <= 0 || seen.reason === "detached") return seen;
         const { changed } = await rest({ ms: left });
-        if (!changed) return look(element, want, ++attempt).ok ? shape(look(element, want, attempt)) : { ...seen, quiet: left >= want.quiet };
+        // Styles may have changed without the document: one more look.
+        if (!changed) {
+          seen = look(element, want);
+          if (!seen.ok) return { ...seen, quiet: left >= want.quiet };
+          continue;
+        }
         await frame();
-        attempt++;
       }
-      seen = look(element, want, attempt);
+      seen = look(element, want);
     }
   };
 
@@ -349,7 +349,7 @@
       return reaches(element, hit) ? { ok: true } : { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };
     },
     // Where a point of a frame's document lies in its parent, and whether it shows there.
-    inside(element, { x, y }) {
+    async inside(element, { x, y }) {
       const place = () => {
         const box = element.getBoundingClientRect();
         const across = element.offsetWidth ? box.width / element.offsetWidth : 1;
@@ -368,6 +368,9 @@
           scrollBy({ left: point.x - innerWidth / 2, top: point.y - innerHeight / 2, behavior: "instant" });
           point = place();
         }
+        // The browser finds frames of other processes by what it last drew.
+        await frame();
+        await frame();
       }
       const hit = deepest(point.x, point.y);
       if (hit !== element) return { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };

@@ -17,6 +17,7 @@ use super::ax::{Node, Nodes};
 use super::error::PageError;
 use super::kit::KitError;
 use super::references::NodeKey;
+use crate::browser::chromium::envelope;
 use crate::browser::{Page, SessionKey};
 use crate::deadline::Deadline;
 
@@ -116,7 +117,7 @@ impl Page {
                 return Err(if lost { KitError::Lost } else { KitError::Page(fault) });
             }
         };
-        let Nodes { nodes } = serde_json::from_str(answer.get()).map_err(|error| PageError::internal(error.to_string()))?;
+        let Nodes { nodes } = envelope::parse(&answer).ok_or_else(|| PageError::internal("the tree is not readable"))?;
         Ok(FrameTree { frame_id: frame.frame_id.clone(), loader_id: Arc::clone(&frame.loader_id), nodes })
     }
 

@@ -18,7 +18,7 @@ async fn clicks_reach_elements_wherever_they_are() {
         <label id=label for=box>Tick</label><input type=checkbox id=box>\
         <button id=icon><svg id=svg width=20 height=20 style='pointer-events:none'><rect width=20 height=20 /></svg></button>\
         <div id=host></div><div style='height:3000px'></div><button id=far>Far</button>\
-        <div style='height:60px;overflow:auto;width:200px'><div style='height:900px'></div><button id=nested>Nested</button></div>\
+        <div style='height:60px;overflow:auto;width:200px'><div style='height:900px'></div><button id=nested>Nested</button></div><div style='height:300px'></div>\
         <div style='position:fixed;bottom:0;left:0;right:0;height:80px;background:#ccc'>bar</div>\
         <script>host.attachShadow({mode:'open'}).innerHTML = '<button id=inner>In shadow</button>'</script>";
     bench.show(&format!("{LOG}{body}")).await;

@@ -88,40 +88,33 @@ fn copy_as_killed(from: &Path, to: &Path) {
     }
 }
 
-/// A log whose mark lies two commits behind its end: the directory, the mark's end, the end.
-async fn log_behind_its_mark(directory: &Path) -> (u64, u64) {
+/// A log whose mark lies two commits behind its end: where the mark, the first and the second end.
+async fn log_behind_its_mark(directory: &Path) -> [u64; 3] {
     let log = open(directory);
+    let end = || u64::from(log.watch().borrow().end.offset);
     log.commit(vec![message(Some("a"), "marked")]).await.expect("it is recorded");
-    let marked = log.watch().borrow().end.offset;
+    let marked = end();
     let mark = std::fs::read(directory.join("log/mark")).expect("it can be read");
     log.commit(vec![message(Some("a"), "third"), message(None, "fourth")]).await.expect("it is recorded");
+    let middle = end();
     log.commit(vec![message(Some("a"), "fifth")]).await.expect("it is recorded");
-    let end = log.watch().borrow().end.offset;
+    let last = end();
     drop(log);
     std::fs::write(directory.join("log/mark"), mark).expect("it can be written");
-    (marked.into(), end.into())
+    [marked, middle, last]
 }
 
 #[tokio::test]
 async fn a_tail_torn_at_any_byte_is_cut_back_to_whole_commits_and_kept_aside() {
-    let original = temporary();
-    let (marked, end) = log_behind_its_mark(original.path()).await;
-    let segment = std::fs::read(original.path().join("log/000001.seg")).expect("it can be read");
-    let commit_ends = {
-        let log = open(original.path());
-        let reader = log.reader();
-        let blocks = reader.blocks(reader.start()).expect("it is whole").map(|block| block.expect("it is whole"));
-        blocks.filter(|b| b.header.end_of_commit).map(|b| u64::from(b.next.offset)).collect::<Vec<_>>()
-    };
-    let (_again, base) = (temporary(), temporary());
-    log_behind_its_mark(base.path()).await;
-    let segment_of_base = std::fs::read(base.path().join("log/000001.seg")).expect("it can be read");
-    assert_eq!(segment_of_base.len(), segment.len());
+    let base = temporary();
+    let commit_ends = log_behind_its_mark(base.path()).await;
+    let [marked, middle, end] = commit_ends;
+    let segment = std::fs::read(base.path().join("log/000001.seg")).expect("it can be read");
     for cut in marked..end {
         let copy = temporary();
         let log_directory = copy.path().join("log");
         copy_directory(&base.path().join("log"), &log_directory);
-        let mut bytes = segment_of_base.clone();
+        let mut bytes = segment.clone();
         // By turns: the file ends there, or the rest of it never got written.
         if cut % 2 == 0 {
             bytes.truncate(cut as usize);
@@ -132,8 +125,7 @@ async fn a_tail_torn_at_any_byte_is_cut_back_to_whole_commits_and_kept_aside() {
         let log = open(copy.path());
         let events = read_all(&log.reader());
         assert_gap_free(&events);
-        let whole = commit_ends.iter().filter(|end| **end <= cut).max().copied().unwrap_or(0);
-        let kept = if whole > marked { 4 } else { 2 };
+        let (whole, kept) = if cut < middle { (marked, 2) } else { (middle, 4) };
         let opened = events.iter().position(|(seq, text)| *seq > 1 && text == "log.opened");
         assert_eq!(opened, Some(kept), "cut at {cut}");
         let used = bytes.iter().take(cut as usize).rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);

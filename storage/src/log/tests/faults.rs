@@ -115,3 +115,25 @@ async fn a_power_cut_costs_nothing_acknowledged() {
     stop.send(()).expect("it is appending");
     appending.await.expect("it ends");
 }
+
+/// After a failed sync the kernel still shows what the disk may never get.
+#[tokio::test]
+async fn what_recovery_keeps_after_a_failed_sync_survives_a_power_cut() {
+    let mut kept_more = 0;
+    for call in 1..60 {
+        let directory = temporary();
+        let io = Arc::new(FaultyIo::failing_at(call, false));
+        let acknowledged = match Log::open_with(options(directory.path()), io.clone()) {
+            Ok(log) => append_some(&log).await.len(),
+            Err(_) => continue,
+        };
+        let log = Log::open_with(options(directory.path()), io.clone()).expect("the log opens");
+        let shown = read_all(&log.reader());
+        kept_more += usize::from(shown.iter().filter(|(_, text)| text.contains("xx")).count() > 2 * acknowledged);
+        let copy = temporary();
+        io.power_cut(&directory.path().join("log"), &copy.path().join("log"), &mut Dice(call));
+        let after = read_all(&open(copy.path()).reader());
+        assert_eq!(after[..shown.len()], shown[..], "call {call}");
+    }
+    assert!(kept_more > 0, "some commit was whole without being acknowledged");
+}

@@ -2,7 +2,8 @@
 //!
 //! Files are real. Of each write that was not synced yet the bytes before it are kept, so that
 //! [`FaultyIo::power_cut`] can copy the directory as a disk might hold it: every unsynced sector of
-//! 512 bytes either old or new, by the throw of dice.
+//! 512 bytes either old or new, by the throw of dice. What a failed sync covered is lost for good,
+//! however often it is synced later, unless it is written again: so do real kernels behave.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,6 +28,8 @@ struct State {
     fail_at: Option<(u64, bool)>,
     /// Bytes before unsynced writes, by the file's current path, oldest first.
     unsynced: HashMap<PathBuf, Vec<Undo>>,
+    /// Bytes before writes that a failed sync gave up.
+    lost: HashMap<PathBuf, Vec<Undo>>,
 }
 
 enum Undo {
@@ -54,14 +57,15 @@ impl FaultyIo {
     pub fn power_cut(&self, from: &Path, to: &Path, dice: &mut Dice) {
         let state = self.lock();
         copy_directory(from, to);
-        for (path, undos) in &state.unsynced {
+        let lost = state.lost.iter().map(|(path, undos)| (path, undos, 1));
+        for (path, undos, one_in) in state.unsynced.iter().map(|(path, undos)| (path, undos, 2)).chain(lost) {
             let name = path.file_name().expect("files have names");
             let Ok(file) = std::fs::OpenOptions::new().write(true).open(to.join(name)) else { continue };
             for undo in undos.iter().rev() {
                 match undo {
-                    Undo::Length(length) if dice.below(2) == 0 => file.set_len(*length).expect("it can be cut"),
+                    Undo::Length(length) if dice.below(one_in) == 0 => file.set_len(*length).expect("it can be cut"),
                     Undo::Length(_) => {}
-                    Undo::Bytes { offset, before } => undo_sectors(&file, *offset, before, dice),
+                    Undo::Bytes { offset, before } => undo_sectors(&file, *offset, before, dice, one_in),
                 }
             }
         }
@@ -73,12 +77,12 @@ impl FaultyIo {
     }
 }
 
-fn undo_sectors(file: &std::fs::File, offset: u64, before: &[u8], dice: &mut Dice) {
+fn undo_sectors(file: &std::fs::File, offset: u64, before: &[u8], dice: &mut Dice, one_in: u64) {
     let mut at = 0;
     while at < before.len() {
         let in_sector = SECTOR_BYTES - (offset as usize + at) % SECTOR_BYTES;
         let until = (at + in_sector).min(before.len());
-        if dice.below(2) == 0 {
+        if dice.below(one_in) == 0 {
             file.write_at(&before[at..until], offset + at as u64).expect("it can be written");
         }
         at = until;
@@ -149,10 +153,13 @@ impl FaultyFile {
 
     fn sync(&self, sync: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
         let mut state = self.lock();
-        state.call()?;
-        sync()?;
-        state.unsynced.remove(&self.path());
-        Ok(())
+        let outcome = state.call().and_then(|()| sync());
+        let path = self.path();
+        let pending = state.unsynced.remove(&path).unwrap_or_default();
+        if outcome.is_err() {
+            state.lost.entry(path).or_default().extend(pending);
+        }
+        outcome
     }
 }
 
@@ -162,7 +169,10 @@ impl StorageFile for FaultyFile {
         let outcome = state.call();
         let mut before = vec![0; bytes.len()];
         self.file.read_at(&mut before, offset)?;
-        state.unsynced.entry(self.path()).or_default().push(Undo::Bytes { offset, before });
+        let (path, until) = (self.path(), offset + bytes.len() as u64);
+        let again = |undo: &Undo| matches!(undo, Undo::Bytes { offset: at, before } if *at >= offset && at + before.len() as u64 <= until);
+        state.lost.entry(path.clone()).or_default().retain(|undo| !again(undo));
+        state.unsynced.entry(path).or_default().push(Undo::Bytes { offset, before });
         // A write that fails may have written some of it.
         let written = if outcome.is_ok() { bytes.len() } else { bytes.len() / 2 };
         self.file.write_at(&bytes[..written], offset)?;

@@ -4,6 +4,8 @@ mod crash;
 mod damage;
 mod faults;
 mod faulty_io;
+#[allow(clippy::unwrap_used)]
+mod measure;
 mod recording;
 mod sharing;
 
@@ -40,8 +42,9 @@ fn message(session: Option<&str>, text: &str) -> Draft {
     Draft::new(&context, &payload)
 }
 
+/// Small segments keep copies and scans short.
 fn options(directory: &Path) -> LogOptions {
-    LogOptions::new(directory.join("log"))
+    LogOptions { segment_bytes: 32 * 1024, ..LogOptions::new(directory.join("log")) }
 }
 
 fn open(directory: &Path) -> Log {
@@ -83,8 +86,11 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
+/// In memory where there is such a place: what a sync means is tested by the faulty storage, and
+/// thousands of real ones would only take time.
 fn temporary() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary directory can be made")
+    let in_memory = tempfile::tempdir_in("/dev/shm");
+    in_memory.or_else(|_| tempfile::tempdir()).expect("a temporary directory can be made")
 }
 
 /// A small, repeatable source of choices.

@@ -1,8 +1,8 @@
 //! Promises of paging, each proved through the ledger on a real log.
 
+mod filters;
 mod index;
 mod joins;
-mod measure;
 mod refusals;
 mod walking;
 mod world;

@@ -1,0 +1,1 @@
+console.log('shared worker first line'); fetch('/json?from=shared');

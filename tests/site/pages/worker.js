@@ -1,0 +1,1 @@
+console.log('worker first line'); fetch('/json?from=worker');
