@@ -23,6 +23,7 @@ pub mod metering;
 pub mod deadline;
 pub mod telemetry;
 pub mod commands;
+pub mod docs;
 
 /// Standard base64 with padding (RFC 4648, section 4).
 #[must_use]

@@ -146,7 +146,8 @@ impl Page {
     /// Whether the element is still where it was, and still on top. The refusal otherwise.
     pub(super) async fn still(&self, spot: &Spot, deadline: Deadline) -> Result<Option<Value>, PageError> {
         let seen = &spot.element.value;
-        let then = json!({ "action": "recheck", "x": seen["x"], "y": seen["y"], "box": seen["box"], "tick": seen["tick"] });
+        let then =
+            json!({ "action": "recheck", "x": seen["x"], "y": seen["y"], "box": seen["box"], "tick": seen["tick"] });
         match self.act(&spot.element.frame_id, spot.element.id, &then, deadline).await {
             Ok(answer) if answer["ok"] == true => Ok(None),
             Ok(refusal) => Ok(Some(refusal)),
@@ -157,13 +158,20 @@ impl Page {
 
     /// Carries a point of a frame's viewport to the top document's, seeing to it that every frame on
     /// the way shows it.
-    async fn outward(&self, frame_id: &FrameId, x: f64, y: f64, deadline: Deadline) -> Result<Result<(f64, f64), Value>, KitError> {
+    async fn outward(
+        &self,
+        frame_id: &FrameId,
+        x: f64,
+        y: f64,
+        deadline: Deadline,
+    ) -> Result<Result<(f64, f64), Value>, KitError> {
         let (mut frame_id, mut x, mut y) = (frame_id.clone(), x, y);
         for _ in 0..FRAME_DEPTH_MAX {
             let parent = self.state().frame(&frame_id).ok_or(KitError::Lost)?.parent.clone();
             let Some(parent) = parent else { return Ok(Ok((x, y))) };
             let session = self.state().frame(&parent).ok_or(KitError::Lost)?.session.clone();
-            let owner = self.kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame_id.as_str() }), deadline).await?;
+            let owner =
+                self.kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame_id.as_str() }), deadline).await?;
             let backend_node_id = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
             let id = self.keep_backend_node(&parent, backend_node_id, deadline).await?;
             let answer = self.act(&parent, id, &json!({ "action": "inside", "x": x, "y": y }), deadline).await?;

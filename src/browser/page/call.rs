@@ -62,7 +62,9 @@ impl Page {
             CdpError::Closed => self.end().unwrap_or(PageError::PageClosed),
             // The target's own end may reach us after the refusal it causes.
             CdpError::Protocol { code: -32001, .. } => self.end().unwrap_or(PageError::PageClosed),
-            CdpError::Protocol { message, .. } => self.end().unwrap_or_else(|| PageError::internal(format!("{method}: {message}"))),
+            CdpError::Protocol { message, .. } => {
+                self.end().unwrap_or_else(|| PageError::internal(format!("{method}: {message}")))
+            }
             CdpError::TooLarge | CdpError::Undecodable => PageError::internal(format!("{method}: {error}")),
         }
     }

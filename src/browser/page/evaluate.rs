@@ -105,7 +105,12 @@ impl Page {
     }
 
     /// The console's mode allows `await` at the top and declaring a name again.
-    async fn evaluate_once(&self, expression: &str, source: &str, deadline: Deadline) -> Result<EvaluateResult, Failure> {
+    async fn evaluate_once(
+        &self,
+        expression: &str,
+        source: &str,
+        deadline: Deadline,
+    ) -> Result<EvaluateResult, Failure> {
         let params = json!({
             "expression": expression,
             "awaitPromise": true,
@@ -140,7 +145,8 @@ impl Page {
             },
             _ => self.fault(&error, method),
         })?;
-        let answer: Answer = envelope::parse(&answer).ok_or_else(|| PageError::internal("the answer is not readable"))?;
+        let answer: Answer =
+            envelope::parse(&answer).ok_or_else(|| PageError::internal("the answer is not readable"))?;
         match answer.exception_details {
             None => Ok(answer.result),
             Some(thrown) => Err(thrown.failure()),
@@ -183,7 +189,10 @@ impl Page {
         let page = self.clone();
         tokio::spawn(async move {
             let probe = json!({ "expression": "0" });
-            let probed = page.connection().raw(Some(page.session()), "Runtime.evaluate", probe, Deadline::after(STUCK_AFTER)).await;
+            let probed = page
+                .connection()
+                .raw(Some(page.session()), "Runtime.evaluate", probe, Deadline::after(STUCK_AFTER))
+                .await;
             let dialog = page.dialog().is_some();
             if matches!(probed, Err(CdpError::Timeout)) && !dialog {
                 page.connection().post(Some(page.session()), "Runtime.terminateExecution", json!({}));
@@ -215,9 +224,15 @@ impl Thrown {
 }
 
 fn is_left(message: &str) -> bool {
-    ["Execution context was destroyed", "Inspected target navigated", "Cannot find context", "Promise was collected", "Could not find object"]
-        .iter()
-        .any(|left| message.contains(left))
+    [
+        "Execution context was destroyed",
+        "Inspected target navigated",
+        "Cannot find context",
+        "Promise was collected",
+        "Could not find object",
+    ]
+    .iter()
+    .any(|left| message.contains(left))
 }
 
 /// Whether source text is a function on its own, which its author means to be called.
@@ -247,7 +262,16 @@ mod tests {
 
     #[test]
     fn functions_are_told_from_expressions() {
-        for source in ["() => 1", "async () => {}", "x => x", "function() {}", "async function f() {}", "(function() {})", "(a, b) => a", "({a}) => a"] {
+        for source in [
+            "() => 1",
+            "async () => {}",
+            "x => x",
+            "function() {}",
+            "async function f() {}",
+            "(function() {})",
+            "(a, b) => a",
+            "({a}) => a",
+        ] {
             assert!(looks_like_function(source), "{source}");
         }
         for source in ["document.querySelector", "alert", "a.map(x => x).at", "class A {}"] {

@@ -17,7 +17,12 @@ impl Page {
     ///
     /// # Errors
     /// See [`PageError`].
-    pub async fn press_key(&self, key: &str, selector: Option<&str>, deadline: Deadline) -> Result<ActionDone, PageError> {
+    pub async fn press_key(
+        &self,
+        key: &str,
+        selector: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<ActionDone, PageError> {
         let invalid = |reason| PageError::InvalidKey { key: cut(key, KEY_SHOWN_BYTES_MAX), reason };
         let chord = Chord::parse(key).map_err(invalid)?;
         let mark = self.free()?;
@@ -41,7 +46,12 @@ impl Page {
 
     /// Focuses; for typing, the element must be editable, and a caret that was not there goes to the
     /// end. Says whether it is a password field.
-    pub(super) async fn focus_element(&self, selector: &str, typing: bool, deadline: Deadline) -> Result<bool, PageError> {
+    pub(super) async fn focus_element(
+        &self,
+        selector: &str,
+        typing: bool,
+        deadline: Deadline,
+    ) -> Result<bool, PageError> {
         let request = move |deadline: Deadline| {
             let mut request = patience(deadline);
             request["action"] = "focus".into();

@@ -105,7 +105,8 @@ impl Chord {
         };
         let mut modifiers = Vec::new();
         for name in held.split('+').filter(|name| !name.is_empty()) {
-            let modifier = Modifier::parse(name).ok_or_else(|| format!("{name} is not a modifier: Alt, Control, Meta, Shift"))?;
+            let modifier =
+                Modifier::parse(name).ok_or_else(|| format!("{name} is not a modifier: Alt, Control, Meta, Shift"))?;
             if !modifiers.contains(&modifier) {
                 modifiers.push(modifier);
             }
@@ -153,7 +154,13 @@ fn key_named(name: &str) -> Result<Key, String> {
     }
     let mut characters = alias.chars();
     if let (Some(character), None) = (characters.next(), characters.next()) {
-        let unknown = || Key { key: character.to_string(), code: "", key_code: 0, location: 0, text: Some(character.to_string()) };
+        let unknown = || Key {
+            key: character.to_string(),
+            code: "",
+            key_code: 0,
+            location: 0,
+            text: Some(character.to_string()),
+        };
         return Ok(Key::typing(character).unwrap_or_else(unknown));
     }
     // The names of keyboard places, such as KeyA and Digit1.
@@ -173,8 +180,8 @@ fn key_named(name: &str) -> Result<Key, String> {
 /// Code and virtual key code of the key that types a character.
 fn code_of(character: char) -> Option<(&'static str, u16)> {
     const LETTERS: [&str; 26] = [
-        "KeyA", "KeyB", "KeyC", "KeyD", "KeyE", "KeyF", "KeyG", "KeyH", "KeyI", "KeyJ", "KeyK", "KeyL", "KeyM", "KeyN", "KeyO",
-        "KeyP", "KeyQ", "KeyR", "KeyS", "KeyT", "KeyU", "KeyV", "KeyW", "KeyX", "KeyY", "KeyZ",
+        "KeyA", "KeyB", "KeyC", "KeyD", "KeyE", "KeyF", "KeyG", "KeyH", "KeyI", "KeyJ", "KeyK", "KeyL", "KeyM", "KeyN",
+        "KeyO", "KeyP", "KeyQ", "KeyR", "KeyS", "KeyT", "KeyU", "KeyV", "KeyW", "KeyX", "KeyY", "KeyZ",
     ];
     if character.is_ascii_alphabetic() {
         let upper = character.to_ascii_uppercase();

@@ -16,7 +16,14 @@ use super::references::References;
 use crate::browser::{CdpError, Page, SessionKey};
 use crate::deadline::Deadline;
 
-const SCRIPT: &str = include_str!("scripts/kit.js");
+/// The kit's parts, as one function's body.
+const SCRIPT: &str = concat!(
+    "(() => {\n",
+    include_str!("scripts/find.js"),
+    include_str!("scripts/act.js"),
+    include_str!("scripts/kit.js"),
+    "})()"
+);
 const WORLD: &str = "pageledger";
 /// Frames whose kit is remembered per page; beyond it all are made afresh.
 const KITS_MAX: usize = 256;
@@ -126,7 +133,8 @@ impl Page {
             }
         };
         if let Some(thrown) = answer.get("exceptionDetails") {
-            let text = thrown["exception"]["description"].as_str().or_else(|| thrown["text"].as_str()).unwrap_or("unknown");
+            let text =
+                thrown["exception"]["description"].as_str().or_else(|| thrown["text"].as_str()).unwrap_or("unknown");
             return Err(PageError::internal(format!("the page's kit failed: {text}")).into());
         }
         Ok(answer["result"].take())
@@ -140,7 +148,12 @@ impl Page {
     }
 
     /// Keeps an element that the browser knows by number, and gives the kit's number for it.
-    pub(super) async fn keep_backend_node(&self, frame_id: &FrameId, backend_node_id: i64, deadline: Deadline) -> Result<u64, KitError> {
+    pub(super) async fn keep_backend_node(
+        &self,
+        frame_id: &FrameId,
+        backend_node_id: i64,
+        deadline: Deadline,
+    ) -> Result<u64, KitError> {
         const KEEP: &str = "function(node) { return node.isConnected ? this.keep(node) : 0 }";
         let kit = self.kit(frame_id, deadline).await?;
         let params = json!({ "backendNodeId": backend_node_id, "executionContextId": kit.context_id });
@@ -151,11 +164,19 @@ impl Page {
         kept["value"].as_u64().filter(|id| *id > 0).ok_or(KitError::Lost)
     }
 
-    pub(super) async fn kit_call(&self, session: &SessionKey, method: &str, params: Value, deadline: Deadline) -> Result<Value, KitError> {
+    pub(super) async fn kit_call(
+        &self,
+        session: &SessionKey,
+        method: &str,
+        params: Value,
+        deadline: Deadline,
+    ) -> Result<Value, KitError> {
         let answer = self.connection().raw(Some(session), method, params, deadline).await;
         answer.map_err(|error| match &error {
             CdpError::Protocol { message, .. } if is_loss(message) => match self.free() {
-                Err(end @ (PageError::PageClosed | PageError::PageCrashed | PageError::BrowserGone)) => KitError::Page(end),
+                Err(end @ (PageError::PageClosed | PageError::PageCrashed | PageError::BrowserGone)) => {
+                    KitError::Page(end)
+                }
                 _ => KitError::Lost,
             },
             // A frame's own process may go while the page lives on.
@@ -174,7 +195,11 @@ impl Page {
     /// Lets the page take input as if its window had the focus, which without a screen it has not.
     pub(super) fn give_focus(&self) {
         if !self.memory().focused.swap(true, Ordering::Relaxed) {
-            self.connection().post(Some(self.session()), "Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
+            self.connection().post(
+                Some(self.session()),
+                "Emulation.setFocusEmulationEnabled",
+                json!({ "enabled": true }),
+            );
         }
     }
 

@@ -20,16 +20,31 @@ pub struct Locator {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "engine", rename_all = "lowercase")]
 pub enum Step {
-    Css { value: String },
-    Xpath { value: String },
-    Text { matcher: TextMatch },
-    Label { matcher: TextMatch },
+    Css {
+        value: String,
+    },
+    Xpath {
+        value: String,
+    },
+    Text {
+        matcher: TextMatch,
+    },
+    Label {
+        matcher: TextMatch,
+    },
     /// Elements by the text of one attribute: placeholder, alt, title, data-testid.
-    Attribute { name: &'static str, matcher: TextMatch },
+    Attribute {
+        name: &'static str,
+        matcher: TextMatch,
+    },
     /// The element of that place among the matches so far; negative counts from the end.
-    Nth { index: i64 },
+    Nth {
+        index: i64,
+    },
     Role(RoleQuery),
-    Reference { number: u32 },
+    Reference {
+        number: u32,
+    },
 }
 
 /// How a text is compared.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::call::{Mark, Raced};
 use super::error::PageError;
 use super::wait::LoadState;
-use crate::browser::{Page, WaitError};
 use crate::browser::state::{Dialog, PageState};
+use crate::browser::{Page, WaitError};
 use crate::deadline::Deadline;
 
 /// Chromium's error for a load that did not become a document: a download, a 204, or a stop.
@@ -55,13 +55,17 @@ impl Page {
             Err(error) => return Err(navigation_error(error, url)),
         };
         if let Some(reason) = answer["errorText"].as_str().filter(|reason| !reason.is_empty()) {
-            return Err(self.failed(mark, reason, answer["isDownload"] == true, url, &answer["loaderId"], deadline).await);
+            return Err(self
+                .failed(mark, reason, answer["isDownload"] == true, url, &answer["loaderId"], deadline)
+                .await);
         }
         match answer["loaderId"].as_str() {
             Some(loader_id) => self.arrive(mark, &Arrival::Loader(loader_id), wait_until, url, deadline).await,
             // Within the same document nothing is loaded; its address change is on its way.
             None => {
-                let moved = |state: &PageState| (state.same_document_navigations > mark.same_document || state.url == url).then_some(());
+                let moved = |state: &PageState| {
+                    (state.same_document_navigations > mark.same_document || state.url == url).then_some(())
+                };
                 let _ = self.wait(deadline.within(super::kit::PAUSE), moved).await;
                 Ok(Navigated { url: self.url(), status: None, dialog: None })
             }
@@ -72,7 +76,12 @@ impl Page {
     ///
     /// # Errors
     /// See [`Page::navigate`].
-    pub async fn go(&self, direction: Direction, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
+    pub async fn go(
+        &self,
+        direction: Direction,
+        wait_until: LoadState,
+        deadline: Deadline,
+    ) -> Result<Navigated, PageError> {
         let mark = self.free()?;
         let history = self.command(self.session(), "Page.getNavigationHistory", json!({}), deadline);
         let history = self.race_undone(mark, deadline, history).await?;
@@ -156,12 +165,21 @@ impl Page {
     }
 
     /// The error of a navigation that the browser refused or that came to nothing.
-    async fn failed(&self, mark: Mark, reason: &str, download: bool, url: &str, loader: &Value, deadline: Deadline) -> PageError {
+    async fn failed(
+        &self,
+        mark: Mark,
+        reason: &str,
+        download: bool,
+        url: &str,
+        loader: &Value,
+        deadline: Deadline,
+    ) -> PageError {
         let url = url.to_owned();
         if reason != ABORTED {
             // Its error page takes over; what comes next must not find it still on its way.
             if let Some(loader_id) = loader.as_str() {
-                let shown = |state: &PageState| (state.main_frame().loader_id.as_deref() == Some(loader_id)).then_some(());
+                let shown =
+                    |state: &PageState| (state.main_frame().loader_id.as_deref() == Some(loader_id)).then_some(());
                 let _ = self.wait(deadline.within(super::kit::PAUSE), shown).await;
             }
             return PageError::NavigationFailed { reason: reason.to_owned(), url };

@@ -64,7 +64,12 @@ impl Page {
     ///
     /// # Errors
     /// See [`PageError`]; a dialog that the click itself opens is no error.
-    pub async fn click(&self, selector: &str, options: &ClickOptions, deadline: Deadline) -> Result<ActionDone, PageError> {
+    pub async fn click(
+        &self,
+        selector: &str,
+        options: &ClickOptions,
+        deadline: Deadline,
+    ) -> Result<ActionDone, PageError> {
         let mark = self.free()?;
         self.give_focus();
         let need = Need { enabled: true, pointer: true, position: options.position };
@@ -102,7 +107,13 @@ impl Page {
         }
     }
 
-    async fn press(&self, spot: &Spot, options: &ClickOptions, modifiers: u8, deadline: Deadline) -> Result<(), PageError> {
+    async fn press(
+        &self,
+        spot: &Spot,
+        options: &ClickOptions,
+        modifiers: u8,
+        deadline: Deadline,
+    ) -> Result<(), PageError> {
         let event = |kind: &str, buttons: u8, count: u8| -> Value {
             json!({
                 "type": kind, "x": spot.x, "y": spot.y, "button": options.button.name(), "buttons": buttons,

@@ -122,7 +122,13 @@ impl Page {
     }
 
     /// Counts, and runs the follow-up when it has not run yet.
-    async fn finish(&self, walk: Walk<'_>, then: Option<&Value>, count_visible: bool, deadline: Deadline) -> Result<Matches, KitError> {
+    async fn finish(
+        &self,
+        walk: Walk<'_>,
+        then: Option<&Value>,
+        count_visible: bool,
+        deadline: Deadline,
+    ) -> Result<Matches, KitError> {
         let ids = walk.roots.unwrap_or_default();
         let mut found = Matches { frame_id: walk.frame_id, count: ids.len() as u64, visible: 0, ids, value: None };
         let looks = if count_visible { found.ids.as_slice() } else { &[] };
@@ -138,7 +144,13 @@ impl Page {
     }
 
     /// Runs an action of the kit on a kept element.
-    pub(super) async fn act(&self, frame_id: &FrameId, id: u64, then: &Value, deadline: Deadline) -> Result<Value, KitError> {
+    pub(super) async fn act(
+        &self,
+        frame_id: &FrameId,
+        id: u64,
+        then: &Value,
+        deadline: Deadline,
+    ) -> Result<Value, KitError> {
         let mut answer = self.ask(frame_id, &json!({ "id": id, "then": then }), deadline).await?;
         if answer["lost"] == true {
             return Err(KitError::Lost);
@@ -155,7 +167,8 @@ impl Page {
         count_visible: bool,
         deadline: Deadline,
     ) -> Result<Option<Matches>, KitError> {
-        let scripted = walk.steps.iter().take_while(|step| !matches!(step, Step::Role(_) | Step::Reference { .. })).count();
+        let scripted =
+            walk.steps.iter().take_while(|step| !matches!(step, Step::Role(_) | Step::Reference { .. })).count();
         let last = scripted == walk.steps.len();
         let request = json!({
             "steps": &walk.steps[..scripted],
@@ -179,7 +192,8 @@ impl Page {
             walk.roots = None;
             return Ok(None);
         }
-        let ids: Vec<u64> = answer["ids"].as_array().map(|ids| ids.iter().filter_map(Value::as_u64).collect()).unwrap_or_default();
+        let ids: Vec<u64> =
+            answer["ids"].as_array().map(|ids| ids.iter().filter_map(Value::as_u64).collect()).unwrap_or_default();
         if last {
             let count = answer["count"].as_u64().unwrap_or(0);
             let visible = answer["visible"].as_u64().unwrap_or(0);
@@ -206,7 +220,8 @@ impl Page {
             // Without steps the kit only says whether it stands on a frame element.
             let kit = self.kit(&walk.frame_id, deadline).await?;
             let object_id = self.object_of(&walk.frame_id, *id, deadline).await?;
-            let node = self.kit_call(&kit.session, "DOM.describeNode", json!({ "objectId": object_id }), deadline).await?;
+            let node =
+                self.kit_call(&kit.session, "DOM.describeNode", json!({ "objectId": object_id }), deadline).await?;
             if let Some(inside) = node["node"]["frameId"].as_str().filter(|_| is_frame(&node["node"]["nodeName"])) {
                 walk.frame_id = FrameId::from(inside);
                 walk.roots = None;
@@ -250,7 +265,13 @@ impl Page {
         object["objectId"].as_str().map(str::to_owned).ok_or(KitError::Lost)
     }
 
-    async fn query_role(&self, frame_id: &FrameId, object_id: &str, query: &RoleQuery, deadline: Deadline) -> Result<Vec<i64>, KitError> {
+    async fn query_role(
+        &self,
+        frame_id: &FrameId,
+        object_id: &str,
+        query: &RoleQuery,
+        deadline: Deadline,
+    ) -> Result<Vec<i64>, KitError> {
         let kit = self.kit(frame_id, deadline).await?;
         let mut params = json!({ "objectId": object_id, "role": query.native_role() });
         if let Some(name) = query.exact_name() {
@@ -267,9 +288,14 @@ impl Page {
             let references = self.memory().references();
             (references.node(number), references.snapshot_id())
         };
-        let stale = || KitError::Page(PageError::StaleRef { reference: format!("e{number}"), snapshot_id: snapshot_id.clone() });
+        let stale = || {
+            KitError::Page(PageError::StaleRef { reference: format!("e{number}"), snapshot_id: snapshot_id.clone() })
+        };
         let node = node.ok_or_else(stale)?;
-        let holds = self.state().frame(&node.frame_id).is_some_and(|frame| frame.loader_id.as_deref() == Some(&*node.loader_id));
+        let holds = self
+            .state()
+            .frame(&node.frame_id)
+            .is_some_and(|frame| frame.loader_id.as_deref() == Some(&*node.loader_id));
         if !holds {
             return Err(stale());
         }

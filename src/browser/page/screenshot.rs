@@ -58,19 +58,24 @@ impl Page {
         if options.full_page || options.clip.is_some() {
             let metrics = self.command(self.session(), "Page.getLayoutMetrics", json!({}), deadline).await?;
             let clip = area(options, &metrics)?;
-            params["clip"] = json!({ "x": clip.x, "y": clip.y, "width": clip.width, "height": clip.height, "scale": 1 });
+            params["clip"] =
+                json!({ "x": clip.x, "y": clip.y, "width": clip.width, "height": clip.height, "scale": 1 });
             params["captureBeyondViewport"] = options.full_page.into();
         }
-        let background = |color: Value| self.connection().post(Some(self.session()), "Emulation.setDefaultBackgroundColorOverride", color);
+        let background = |color: Value| {
+            self.connection().post(Some(self.session()), "Emulation.setDefaultBackgroundColorOverride", color)
+        };
         if options.omit_background {
             background(json!({ "color": { "r": 0, "g": 0, "b": 0, "a": 0 } }));
         }
-        let captured = self.connection().raw_text(Some(self.session()), "Page.captureScreenshot", params, deadline).await;
+        let captured =
+            self.connection().raw_text(Some(self.session()), "Page.captureScreenshot", params, deadline).await;
         if options.omit_background {
             background(json!({}));
         }
         let captured = captured.map_err(|error| self.fault(&error, "Page.captureScreenshot"))?;
-        let captured: Captured<'_> = serde_json::from_str(captured.get()).map_err(|error| PageError::internal(error.to_string()))?;
+        let captured: Captured<'_> =
+            serde_json::from_str(captured.get()).map_err(|error| PageError::internal(error.to_string()))?;
         let png = base64::engine::general_purpose::STANDARD.decode(captured.data.as_bytes());
         let png = png.map_err(|error| PageError::internal(error.to_string()))?;
         let (width, height) = dimensions(&png).ok_or_else(|| PageError::internal("the picture is no PNG"))?;
@@ -83,7 +88,9 @@ fn area(options: &ScreenshotOptions, metrics: &Value) -> Result<Clip, PageError>
     let content = &metrics["cssContentSize"];
     let view = &metrics["cssVisualViewport"];
     let clip = match options.clip {
-        None => Clip { x: 0.0, y: 0.0, width: number(&content["width"]).ceil(), height: number(&content["height"]).ceil() },
+        None => {
+            Clip { x: 0.0, y: 0.0, width: number(&content["width"]).ceil(), height: number(&content["height"]).ceil() }
+        }
         Some(clip) if options.full_page => clip,
         Some(clip) => Clip { x: clip.x + number(&view["pageX"]), y: clip.y + number(&view["pageY"]), ..clip },
     };

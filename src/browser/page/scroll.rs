@@ -29,12 +29,22 @@ pub struct ScrollOffset {
 impl Page {
     /// # Errors
     /// See [`PageError`].
-    pub async fn scroll(&self, target: &ScrollTarget, smooth: bool, deadline: Deadline) -> Result<ScrollOffset, PageError> {
+    pub async fn scroll(
+        &self,
+        target: &ScrollTarget,
+        smooth: bool,
+        deadline: Deadline,
+    ) -> Result<ScrollOffset, PageError> {
         let mark = self.free()?;
         self.race_undone(mark, deadline, self.scroll_to(target, smooth, deadline)).await
     }
 
-    async fn scroll_to(&self, target: &ScrollTarget, smooth: bool, deadline: Deadline) -> Result<ScrollOffset, PageError> {
+    async fn scroll_to(
+        &self,
+        target: &ScrollTarget,
+        smooth: bool,
+        deadline: Deadline,
+    ) -> Result<ScrollOffset, PageError> {
         let behavior = if smooth { "smooth" } else { "instant" };
         let mut request = json!({ "page": "scroll", "behavior": behavior });
         match target {

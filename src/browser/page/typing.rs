@@ -19,7 +19,13 @@ impl Page {
     ///
     /// # Errors
     /// See [`PageError`]. A dialog that the typing opens stops it and is no error.
-    pub async fn type_text(&self, selector: &str, text: &str, delay: Duration, deadline: Deadline) -> Result<ActionDone, PageError> {
+    pub async fn type_text(
+        &self,
+        selector: &str,
+        text: &str,
+        delay: Duration,
+        deadline: Deadline,
+    ) -> Result<ActionDone, PageError> {
         let mark = self.free()?;
         self.give_focus();
         let password_field = self.race_undone(mark, deadline, self.focus_element(selector, true, deadline)).await?;

@@ -133,7 +133,12 @@ impl Page {
     ///
     /// # Errors
     /// `WaitTimeout` at the deadline, and see [`PageError`].
-    pub async fn wait_for_selector(&self, selector: &str, wanted: SelectorState, deadline: Deadline) -> Result<(), PageError> {
+    pub async fn wait_for_selector(
+        &self,
+        selector: &str,
+        wanted: SelectorState,
+        deadline: Deadline,
+    ) -> Result<(), PageError> {
         let locator = parse(selector)?;
         let mark = self.free()?;
         let work = async {

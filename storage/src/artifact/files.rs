@@ -124,11 +124,14 @@ pub(super) fn copy(
     read_through(from, from_path, bytes_max, &mut write)
 }
 
+/// Is given each chunk and where it begins.
+type EachChunk<'a> = dyn FnMut(&[u8], u64) -> Result<(), StorageError> + 'a;
+
 fn read_through(
     file: &File,
     path: &Path,
     bytes_max: u64,
-    each: &mut dyn FnMut(&[u8], u64) -> Result<(), StorageError>,
+    each: &mut EachChunk<'_>,
 ) -> Result<(u64, Vec<u8>), StorageError> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; CHUNK_BYTES];

@@ -139,7 +139,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Found {
     if length == 0 {
         return Found::Nothing;
     }
-    if length < FIXED_BYTES - PREFIX_BYTES || length > STORED_BYTES_MAX {
+    if !(FIXED_BYTES - PREFIX_BYTES..=STORED_BYTES_MAX).contains(&length) {
         return Found::Damage("a block's length is out of bounds");
     }
     if bytes.len() < FIXED_BYTES {

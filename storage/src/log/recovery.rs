@@ -42,12 +42,14 @@ struct Reached {
     end: u64,
 }
 
+type SegmentFile = (SegmentHeader, Arc<dyn StorageFile>);
+
 struct Recovery<'a> {
     io: &'a dyn StorageIo,
     directory: &'a Path,
     segment_bytes: u64,
     mark: Mark,
-    files: Vec<(SegmentHeader, Arc<dyn StorageFile>)>,
+    files: Vec<SegmentFile>,
 }
 
 /// Opens the log in `directory`, which exists and is locked; makes a new one when there is none.
@@ -101,7 +103,7 @@ fn open_segment(
     io: &dyn StorageIo,
     directory: &Path,
     number: u32,
-) -> Result<Option<(SegmentHeader, Arc<dyn StorageFile>)>, StorageError> {
+) -> Result<Option<SegmentFile>, StorageError> {
     let path = directory.join(segment_name(number));
     let file = io.open(&path).map_err(StorageError::io("open", &path))?;
     let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];

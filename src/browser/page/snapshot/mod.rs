@@ -100,15 +100,23 @@ impl Page {
         (frames, omitted as u64)
     }
 
-    async fn frame_tree(&self, frame: &FrameEntry, owners: &mut HashMap<(FrameId, i64), FrameId>, deadline: Deadline) -> Result<FrameTree, KitError> {
+    async fn frame_tree(
+        &self,
+        frame: &FrameEntry,
+        owners: &mut HashMap<(FrameId, i64), FrameId>,
+        deadline: Deadline,
+    ) -> Result<FrameTree, KitError> {
         if let Some(parent) = &frame.parent {
             let session = self.state().frame(parent).map(|parent| parent.session.clone()).ok_or(KitError::Lost)?;
-            let owner = self.kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame.frame_id.as_str() }), deadline).await?;
+            let owner = self
+                .kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame.frame_id.as_str() }), deadline)
+                .await?;
             let backend_node_id = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
             owners.insert((parent.clone(), backend_node_id), frame.frame_id.clone());
         }
         let params = json!({ "frameId": frame.frame_id.as_str() });
-        let answer = self.connection().raw_text(Some(&frame.session), "Accessibility.getFullAXTree", params, deadline).await;
+        let answer =
+            self.connection().raw_text(Some(&frame.session), "Accessibility.getFullAXTree", params, deadline).await;
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
@@ -117,14 +125,21 @@ impl Page {
                 return Err(if lost { KitError::Lost } else { KitError::Page(fault) });
             }
         };
-        let Nodes { nodes } = envelope::parse(&answer).ok_or_else(|| PageError::internal("the tree is not readable"))?;
+        let Nodes { nodes } =
+            envelope::parse(&answer).ok_or_else(|| PageError::internal("the tree is not readable"))?;
         Ok(FrameTree { frame_id: frame.frame_id.clone(), loader_id: Arc::clone(&frame.loader_id), nodes })
     }
 
-    fn render_snapshot(&self, trees: &[FrameTree], owners: &HashMap<(FrameId, i64), FrameId>, frames_omitted: u64) -> Snapshot {
+    fn render_snapshot(
+        &self,
+        trees: &[FrameTree],
+        owners: &HashMap<(FrameId, i64), FrameId>,
+        frames_omitted: u64,
+    ) -> Snapshot {
         let documents: HashMap<FrameId, Arc<str>> = {
             let state = self.state();
-            let known = |frame: &crate::browser::state::FrameState| frame.loader_id.as_deref().unwrap_or_default().into();
+            let known =
+                |frame: &crate::browser::state::FrameState| frame.loader_id.as_deref().unwrap_or_default().into();
             state.frames.iter().map(|(frame_id, frame)| (frame_id.clone(), known(frame))).collect()
         };
         let mut references = self.memory().references();

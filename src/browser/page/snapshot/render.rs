@@ -90,7 +90,12 @@ enum Below {
     At(usize),
 }
 
-fn line_of(node: &Node, visit: &Visit, tree: &FrameTree, number: &mut dyn FnMut(&FrameTree, i64) -> u32) -> (Option<Line>, Below) {
+fn line_of(
+    node: &Node,
+    visit: &Visit,
+    tree: &FrameTree,
+    number: &mut dyn FnMut(&FrameTree, i64) -> u32,
+) -> (Option<Line>, Below) {
     let role = match shown(node) {
         Shown::Not => return (None, Below::Nothing),
         Shown::Through => return (None, Below::At(visit.depth)),
@@ -128,10 +133,23 @@ fn shown(node: &Node) -> Shown<'_> {
     match role {
         "StaticText" | "LineBreak" => Shown::Text,
         "InlineTextBox" | "ListMarker" => Shown::Not,
-        "" | "none" | "RootWebArea" | "WebArea" | "LabelText" | "MenuListPopup" | "Section" | "LayoutTable" | "LayoutTableRow"
-        | "LayoutTableCell" | "rowgroup" | "Iframe presentational" | "ScrollBar" | "Legend" | "Abbr" | "Ruby" | "RubyAnnotation" => {
-            Shown::Through
-        }
+        ""
+        | "none"
+        | "RootWebArea"
+        | "WebArea"
+        | "LabelText"
+        | "MenuListPopup"
+        | "Section"
+        | "LayoutTable"
+        | "LayoutTableRow"
+        | "LayoutTableCell"
+        | "rowgroup"
+        | "Iframe presentational"
+        | "ScrollBar"
+        | "Legend"
+        | "Abbr"
+        | "Ruby"
+        | "RubyAnnotation" => Shown::Through,
         "generic" | "group" | "SvgRoot" | "Canvas" if named || node.flag("focusable") => Shown::As(plain(role)),
         "generic" | "SvgRoot" => Shown::Through,
         "group" => Shown::Through,
@@ -159,8 +177,27 @@ fn plain(role: &str) -> &str {
 fn referable(node: &Node, role: &str) -> bool {
     !matches!(
         role,
-        "paragraph" | "list" | "listitem" | "row" | "separator" | "strong" | "emphasis" | "code" | "time" | "term" | "definition" | "mark"
-            | "superscript" | "subscript" | "deletion" | "insertion" | "caption" | "figure" | "blockquote" | "group" | "generic"
+        "paragraph"
+            | "list"
+            | "listitem"
+            | "row"
+            | "separator"
+            | "strong"
+            | "emphasis"
+            | "code"
+            | "time"
+            | "term"
+            | "definition"
+            | "mark"
+            | "superscript"
+            | "subscript"
+            | "deletion"
+            | "insertion"
+            | "caption"
+            | "figure"
+            | "blockquote"
+            | "group"
+            | "generic"
     ) || node.flag("focusable")
 }
 
@@ -180,7 +217,11 @@ fn value_of(node: &Node, role: &str) -> String {
 fn states(node: &Node) -> String {
     let mut out = String::new();
     for (property, word) in [("checked", "checked"), ("pressed", "pressed")] {
-        match node.property(property).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).as_deref() {
+        match node
+            .property(property)
+            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            .as_deref()
+        {
             Some("true") => {
                 let _ = write!(out, " [{word}]");
             }

@@ -51,7 +51,8 @@ fn quoted(text: &str) -> String {
 
 /// Plain when YAML reads it back as the same text, quoted otherwise.
 fn scalar(text: &str) -> String {
-    let special_start = text.starts_with(|first: char| "-?:,[]{}#&*!|>'\"%@`~=".contains(first) || first.is_whitespace());
+    let special_start =
+        text.starts_with(|first: char| "-?:,[]{}#&*!|>'\"%@`~=".contains(first) || first.is_whitespace());
     let special = text.is_empty()
         || special_start
         || text.ends_with([' ', ':'])
@@ -59,6 +60,9 @@ fn scalar(text: &str) -> String {
         || text.contains(" #")
         || text.chars().any(char::is_control)
         || text.parse::<f64>().is_ok()
-        || matches!(text.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n");
+        || matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
+        );
     if special { quoted(text) } else { text.to_owned() }
 }

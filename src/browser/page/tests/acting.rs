@@ -22,7 +22,18 @@ async fn clicks_reach_elements_wherever_they_are() {
         <div style='position:fixed;bottom:0;left:0;right:0;height:80px;background:#ccc'>bar</div>\
         <script>host.attachShadow({mode:'open'}).innerHTML = '<button id=inner>In shadow</button>'</script>";
     bench.show(&format!("{LOG}{body}")).await;
-    for selector in ["#wrapped", "#label", "#icon", "#svg", "#inner", "#far", "#nested", "text=In shadow", "role=button[name=\"Far\"]", "label=Tick"] {
+    for selector in [
+        "#wrapped",
+        "#label",
+        "#icon",
+        "#svg",
+        "#inner",
+        "#far",
+        "#nested",
+        "text=In shadow",
+        "role=button[name=\"Far\"]",
+        "label=Tick",
+    ] {
         bench.value("void (log.length = 0)").await;
         click(&bench, selector).await;
         let log = bench.value("log").await;
@@ -44,7 +55,8 @@ async fn what_cannot_be_clicked_says_why() {
         <button id=runs style='position:absolute;z-index:3;animation:run 1s linear infinite'>Runs</button><style>@keyframes run { from { left: 0 } to { left: 500px } }</style>";
     bench.show(body).await;
     let page = &bench.page;
-    let click = async |selector: &str, deadline: Deadline| page.click(selector, &ClickOptions::default(), deadline).await;
+    let click =
+        async |selector: &str, deadline: Deadline| page.click(selector, &ClickOptions::default(), deadline).await;
     assert_eq!(reason(click("#off", soon()).await), "disabled");
     assert_eq!(reason(click("#none", soon()).await), "hidden");
     assert_eq!(reason(click("#under", soon()).await), "covered by <div#cover>");
@@ -106,17 +118,28 @@ async fn fields_take_values_and_pages_hear_of_it() {
     let body = "<input id=text value=old><textarea id=area>old</textarea><div id=rich contenteditable>old</div>\
         <input id=number type=number><input id=date type=date><input id=color type=color><input id=range type=range max=10>\
         <input id=secret type=password><input id=fixed readonly value=v><input id=box type=checkbox>\
-        <label>Named <input id=named></label>\
+        <label>Named <input id=named></label><select id=pick><option value=1>One<option value=2>Two</select>\
         <script>window.heard = []; for (const kind of ['input', 'change']) addEventListener(kind, event => heard.push(event.target.id + ' ' + kind), true)</script>";
     bench.show(body).await;
     let page = &bench.page;
-    let cases = [("text", "new"), ("area", "two\nlines"), ("number", "12.5"), ("date", "2026-01-31"), ("color", "#00ff00"), ("range", "7"), ("named", "n")];
+    let cases = [
+        ("text", "new"),
+        ("area", "two\nlines"),
+        ("number", "12.5"),
+        ("date", "2026-01-31"),
+        ("color", "#00ff00"),
+        ("range", "7"),
+        ("named", "n"),
+        ("pick", "2"),
+    ];
     for (id, value) in cases {
         let done = page.fill(&format!("#{id}"), value, soon()).await.expect(id);
         assert!(!done.password_field);
         assert_eq!(bench.value(&format!("{id}.value")).await, value, "{id}");
         assert!(bench.value(&format!("heard.includes('{id} input')")).await == true, "{id}");
     }
+    page.fill("#pick", "One", soon()).await.expect("picked by its label");
+    assert_eq!(bench.value("pick.value").await, "1");
     page.fill("#rich", "rich \u{1f600}", soon()).await.expect("filled");
     assert_eq!(bench.value("rich.textContent").await, "rich \u{1f600}");
     page.fill("#text", "", soon()).await.expect("emptied");

@@ -58,11 +58,22 @@ async fn scripts_that_throw_or_never_end_are_told_apart() {
     let bench = Bench::start().await;
     bench.show("<p>x").await;
     let page = &bench.page;
-    for (expression, text) in [("throw new Error('boom')", "boom"), ("((", "SyntaxError"), ("nope.x", "nope is not defined"), ("throw 'plain'", "plain"), ("Promise.reject(new Error('later'))", "later")] {
+    for (expression, text) in [
+        ("throw new Error('boom')", "boom"),
+        ("((", "SyntaxError"),
+        ("nope.x", "nope is not defined"),
+        ("throw 'plain'", "plain"),
+        ("Promise.reject(new Error('later'))", "later"),
+    ] {
         let thrown = page.evaluate(expression, soon()).await;
-        assert!(matches!(&thrown, Err(PageError::Script { text: said }) if said.contains(text)), "{expression}: {thrown:?}");
+        assert!(
+            matches!(&thrown, Err(PageError::Script { text: said }) if said.contains(text)),
+            "{expression}: {thrown:?}"
+        );
     }
-    for expression in ["for (;;);", "new Promise(() => {})", "await null; for (;;);", "Promise.resolve().then(() => { for (;;); })"] {
+    for expression in
+        ["for (;;);", "new Promise(() => {})", "await null; for (;;);", "Promise.resolve().then(() => { for (;;); })"]
+    {
         let began = Instant::now();
         let endless = page.evaluate(expression, Deadline::after(Duration::from_millis(300))).await;
         assert!(matches!(endless, Err(PageError::Timeout)), "{expression}: {endless:?}");

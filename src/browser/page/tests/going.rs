@@ -16,11 +16,17 @@ async fn navigation_tells_status_redirect_and_failure() {
     let broken = page.navigate(&site.url("/status/500"), LoadState::NetworkIdle, soon()).await.expect("loads");
     assert_eq!(broken.status, Some(500));
     let refused = page.navigate("http://127.0.0.1:9/", LoadState::Load, soon()).await;
-    assert!(matches!(&refused, Err(PageError::NavigationFailed { reason, .. }) if reason.starts_with("net::ERR_")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(PageError::NavigationFailed { reason, .. }) if reason.starts_with("net::ERR_")),
+        "{refused:?}"
+    );
     let after = page.navigate(&site.page("<p>again"), LoadState::Load, soon()).await.expect("loads after a failure");
     assert_eq!(after.status, Some(200));
     let download = page.navigate(&site.url("/file"), LoadState::Load, soon()).await;
-    assert!(matches!(&download, Err(PageError::NavigationFailed { reason, .. }) if reason == "download"), "{download:?}");
+    assert!(
+        matches!(&download, Err(PageError::NavigationFailed { reason, .. }) if reason == "download"),
+        "{download:?}"
+    );
     let invalid = page.navigate("http://", LoadState::Load, soon()).await;
     assert!(matches!(&invalid, Err(PageError::NavigationFailed { .. })), "{invalid:?}");
     let hanging = page.navigate(&site.url("/hang"), LoadState::Load, Deadline::after(Duration::from_millis(400))).await;
@@ -69,7 +75,9 @@ async fn waits_end_with_their_fact_or_say_what_did_not_come() {
     let never = UrlPattern::text("http://never/").expect("an address");
     let late = page.wait_for_url(&never, Deadline::after(Duration::from_millis(100))).await;
     assert!(matches!(late, Err(PageError::WaitTimeout { .. })), "{late:?}");
-    let late = page.wait_for_selector("#never", super::super::SelectorState::Visible, Deadline::after(Duration::from_millis(300))).await;
+    let late = page
+        .wait_for_selector("#never", super::super::SelectorState::Visible, Deadline::after(Duration::from_millis(300)))
+        .await;
     assert!(matches!(late, Err(PageError::WaitTimeout { .. })), "{late:?}");
     bench.close().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::browser::page::{Clip, ClickOptions, ScreenshotOptions};
+use crate::browser::page::{ClickOptions, Clip, ScreenshotOptions};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn references_act_on_their_node_and_die_with_it() {
@@ -15,7 +15,19 @@ async fn references_act_on_their_node_and_die_with_it() {
     let page = &bench.page;
     let snapshot = page.snapshot(soon()).await.expect("a snapshot");
     let tree = &snapshot.tree;
-    for part in ["- heading \"Title bold\" [level=1] [ref=e", "- paragraph: Some words here.\n", "- link \"Away\"", "textbox \"Email\" [ref=e", ": me@x\n", "[hidden]", "checkbox \"Agree\" [checked]", "- listitem: first\n", "option \"Two\" [selected]", "- img \"Logo\"", "button \"No\" [disabled]"] {
+    for part in [
+        "- heading \"Title bold\" [level=1] [ref=e",
+        "- paragraph: Some words here.\n",
+        "- link \"Away\"",
+        "textbox \"Email\" [ref=e",
+        ": me@x\n",
+        "[hidden]",
+        "checkbox \"Agree\" [checked]",
+        "- listitem: first\n",
+        "option \"Two\" [selected]",
+        "- img \"Logo\"",
+        "button \"No\" [disabled]",
+    ] {
         assert!(tree.contains(part), "{part} in\n{tree}");
     }
     assert!(!tree.contains("1234") && !tree.contains("\u{2022}"), "{tree}");
@@ -41,7 +53,11 @@ async fn references_act_on_their_node_and_die_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_elements_fit_their_budget() {
     let bench = Bench::start().await;
-    let row = |n: usize| format!("<div><h3>Item {n}</h3><p>Description of item {n}</p><a href='/x{n}'>Open {n}</a><button>Buy {n}</button><input placeholder='Amount {n}'></div>");
+    let row = |n: usize| {
+        format!(
+            "<div><h3>Item {n}</h3><p>Description of item {n}</p><a href='/x{n}'>Open {n}</a><button>Buy {n}</button><input placeholder='Amount {n}'></div>"
+        )
+    };
     bench.show(&(0..200).map(row).collect::<String>()).await;
     let snapshot = bench.page.snapshot(soon()).await.expect("a snapshot");
     assert!(snapshot.tree.len() < 55_000, "{}", snapshot.tree.len());
@@ -57,10 +73,14 @@ async fn pictures_have_the_size_they_say() {
     let view = page.screenshot(&ScreenshotOptions::default(), soon()).await.expect("a picture");
     let inner = (bench.value("innerWidth").await, bench.value("innerHeight").await);
     assert_eq!((view.width.into(), view.height.into()), inner);
-    let full = page.screenshot(&ScreenshotOptions { full_page: true, ..Default::default() }, soon()).await.expect("a picture");
+    let full =
+        page.screenshot(&ScreenshotOptions { full_page: true, ..Default::default() }, soon()).await.expect("a picture");
     assert!(full.height > 2500 && full.height < 2600, "{}", full.height);
     let clip = Clip { x: 10.0, y: 20.0, width: 30.0, height: 40.0 };
-    let part = page.screenshot(&ScreenshotOptions { clip: Some(clip), omit_background: true, ..Default::default() }, soon()).await.expect("a picture");
+    let part = page
+        .screenshot(&ScreenshotOptions { clip: Some(clip), omit_background: true, ..Default::default() }, soon())
+        .await
+        .expect("a picture");
     assert_eq!((part.width, part.height), (30, 40));
     bench.value("void (document.body.firstChild.style.height = '20000px')").await;
     let tall = page.screenshot(&ScreenshotOptions { full_page: true, ..Default::default() }, soon()).await;

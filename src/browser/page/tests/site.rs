@@ -67,7 +67,11 @@ async fn answer(mut stream: TcpStream, pages: Pages) {
         (None, "/status/500") => ("500 Internal Server Error", html.to_owned(), "<p>broken".into()),
         (None, "/redirect") => ("302 Found", "Location: /landed\r\n".into(), String::new()),
         (None, "/landed") => ("200 OK", html.to_owned(), "<p>landed".into()),
-        (None, "/file") => ("200 OK", "Content-Type: application/octet-stream\r\nContent-Disposition: attachment; filename=a.bin\r\n".into(), "bytes".into()),
+        (None, "/file") => (
+            "200 OK",
+            "Content-Type: application/octet-stream\r\nContent-Disposition: attachment; filename=a.bin\r\n".into(),
+            "bytes".into(),
+        ),
         // Never answers: the connection stays open until the browser gives up.
         (None, "/hang") => std::future::pending().await,
         (None, _) => ("404 Not Found", html.to_owned(), "<p>nothing here".into()),

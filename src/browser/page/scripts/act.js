@@ -1,0 +1,303 @@
+// Whether elements can be acted on, and the actions that need no real input. Second part of the kit.
+
+const describe = (element) => {
+  let text = element.nodeName.toLowerCase();
+  if (element.id) text += `#${element.id}`;
+  const names = element.getAttribute("class");
+  if (names) text += "." + squeeze(names).split(" ").slice(0, 3).join(".");
+  return `<${text.slice(0, 80)}>`;
+};
+
+const visible = (element) => {
+  if (!element.isConnected) return false;
+  if (getComputedStyle(element).display === "contents") {
+    return [...element.childNodes].some((child) => {
+      if (child.nodeType === Node.ELEMENT_NODE) return visible(child);
+      if (child.nodeType !== Node.TEXT_NODE) return false;
+      const range = document.createRange();
+      range.selectNode(child);
+      const box = range.getBoundingClientRect();
+      return box.width > 0 && box.height > 0;
+    });
+  }
+  if (!element.checkVisibility({ visibilityProperty: true })) return false;
+  const box = element.getBoundingClientRect();
+  return box.width > 0 && box.height > 0;
+};
+
+const disabled = (element) => {
+  if (element.matches(":disabled")) return true;
+  for (let node = element; node; node = parentOf(node)) {
+    if (node.nodeType === Node.ELEMENT_NODE && node.getAttribute("aria-disabled") === "true") return true;
+  }
+  return false;
+};
+
+// A label stands for the control it names.
+const controlOf = (element) => {
+  if (element.matches("input,textarea,select,[contenteditable]") || element.isContentEditable) return element;
+  const label = element.closest("label");
+  return (label && label.control) || element;
+};
+
+const UNTYPED = new Set(["checkbox", "radio", "file", "button", "submit", "reset", "image", "hidden"]);
+
+const notEditable = (element, want) => {
+  if (element instanceof HTMLSelectElement && want.action === "fill") return null;
+  if (element instanceof HTMLInputElement) {
+    if (UNTYPED.has(element.type)) return `not editable: <input type=${element.type}>`;
+    return element.readOnly ? "not editable: it is read-only" : null;
+  }
+  if (element instanceof HTMLTextAreaElement) return element.readOnly ? "not editable: it is read-only" : null;
+  return element.isContentEditable ? null : `not editable: ${describe(element)}`;
+};
+
+const deepest = (x, y) => {
+  let root = document;
+  let hit = null;
+  for (;;) {
+    const next = root.elementFromPoint(x, y);
+    if (!next || next === hit) return hit;
+    hit = next;
+    if (!hit.shadowRoot) return hit;
+    root = hit.shadowRoot;
+  }
+};
+
+// Whether a press at the point reaches the element: itself, something inside it, the label that
+// names it, or the button or link that it is a part of.
+const reaches = (element, hit) => {
+  if (!hit) return false;
+  if (contains(element, hit)) return true;
+  for (let node = hit; node; node = parentOf(node)) {
+    if (node.nodeName === "LABEL" && node.control && contains(element, node.control)) return true;
+  }
+  const whole = element.closest("button,a,label,[role=button],[role=link]");
+  return Boolean(whole) && contains(whole, hit);
+};
+
+const pointOf = (element, position) => {
+  const box = element.getBoundingClientRect();
+  if (position) return { x: box.left + element.clientLeft + position[0], y: box.top + element.clientTop + position[1], box };
+  const width = document.documentElement.clientWidth || innerWidth;
+  const height = innerHeight;
+  let best = null;
+  for (const part of element.getClientRects().length ? element.getClientRects() : [box]) {
+    const left = Math.max(part.left, 0);
+    const right = Math.min(part.right, width);
+    const top = Math.max(part.top, 0);
+    const bottom = Math.min(part.bottom, height);
+    if (right - left < 0.5 || bottom - top < 0.5) continue;
+    best = { x: (left + right) / 2, y: (top + bottom) / 2, box };
+    break;
+  }
+  return best || { x: box.left + box.width / 2, y: box.top + box.height / 2, box };
+};
+
+const ALIGNMENTS = ["center", "end", "start", "nearest"];
+
+// One look at whether `element` can be acted on. Scrolls when that is what is missing.
+const look = (element, want) => {
+  if (!element.isConnected) return { reason: "detached" };
+  if (want.editable) element = controlOf(element);
+  if (!visible(element)) return { reason: "hidden" };
+  if (want.enabled && disabled(element)) return { reason: "disabled" };
+  if (want.editable) {
+    const reason = notEditable(element, want);
+    if (reason) return { reason };
+  }
+  if (!want.pointer) return { ok: true, box: element.getBoundingClientRect() };
+  let point = pointOf(element, want.position);
+  let hit = deepest(point.x, point.y);
+  for (const block of ALIGNMENTS) {
+    if (reaches(element, hit)) break;
+    element.scrollIntoView({ block, inline: block, behavior: "instant" });
+    point = pointOf(element, want.position);
+    hit = deepest(point.x, point.y);
+  }
+  if (!hit) return { reason: "outside the viewport" };
+  if (!reaches(element, hit)) return { reason: `covered by ${describe(hit)}` };
+  return { ok: true, x: point.x, y: point.y, box: point.box };
+};
+
+const same = (one, other) =>
+  Math.abs(one.x - other.x) < 0.5 && Math.abs(one.y - other.y) < 0.5 &&
+  Math.abs(one.width - other.width) < 0.5 && Math.abs(one.height - other.height) < 0.5;
+
+const tick = () => document.timeline.currentTime;
+
+// The next frame, or a little later where the page draws none.
+const frame = () => new Promise((done) => {
+  const timer = setTimeout(done, 100);
+  requestAnimationFrame(() => { clearTimeout(timer); done(); });
+});
+
+const observe = () => {
+  if (!observed) {
+    observed = new WeakSet();
+  }
+  for (const root of roots(document)) {
+    const node = root.shadowRoot || root;
+    if (observed.has(node)) continue;
+    if (node !== document && node.nodeType !== Node.DOCUMENT_FRAGMENT_NODE) continue;
+    observed.add(node);
+    new MutationObserver(() => {
+      changes++;
+      for (const wake of [...sleepers]) wake();
+    }).observe(node, { subtree: true, childList: true, attributes: true, characterData: true });
+  }
+};
+
+// Resolves when the document changes, or after `ms`. The value says whether it changed.
+const rest = async ({ ms }) => {
+  observe();
+  const before = changes;
+  await new Promise((done) => {
+    const timer = setTimeout(wake, ms);
+    function wake() { clearTimeout(timer); sleepers.delete(wake); done(); }
+    sleepers.add(wake);
+  });
+  return { changed: changes !== before, complete: document.readyState === "complete" };
+};
+
+const shape = (seen) => {
+  if (!seen.ok) return seen;
+  const { x, y, width, height } = seen.box;
+  return { ok: true, x: seen.x, y: seen.y, box: { x, y, width, height }, tick: tick() };
+};
+
+// Looks until the element can be acted on, `ms` is over, or nothing has changed for `quiet` ms.
+const prepare = async (element, want) => {
+  const end = performance.now() + want.ms;
+  let seen = look(element, want);
+  let last = null;
+  for (;;) {
+    if (seen.ok && !want.stable) return shape(seen);
+    if (seen.ok && last && same(last, seen.box)) return shape(seen);
+    if (seen.ok) {
+      last = seen.box;
+      if (performance.now() >= end) return { reason: "moving" };
+      await frame();
+    } else {
+      last = null;
+      const left = Math.min(want.quiet, end - performance.now());
+      if (left <= 0 || seen.reason === "detached") return seen;
+      const { changed } = await rest({ ms: left });
+      // Styles may have changed without the document: one more look.
+      if (!changed) {
+        seen = look(element, want);
+        if (!seen.ok) return { ...seen, quiet: left >= want.quiet };
+        continue;
+      }
+      await frame();
+    }
+    seen = look(element, want);
+  }
+};
+
+const actions = {
+  prepare,
+  // After the pointer has moved there: still in place, still on top?
+  async recheck(element, { x, y, box, tick: before }) {
+    if (!element.isConnected) return { reason: "detached" };
+    if (tick() === before) await frame();
+    if (!same(box, element.getBoundingClientRect())) return { reason: "moving" };
+    const hit = deepest(x, y);
+    return reaches(element, hit) ? { ok: true } : { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };
+  },
+  // Where a point of a frame's document lies in its parent, and whether it shows there.
+  async inside(element, { x, y }) {
+    const place = () => {
+      const box = element.getBoundingClientRect();
+      const across = element.offsetWidth ? box.width / element.offsetWidth : 1;
+      const down = element.offsetHeight ? box.height / element.offsetHeight : 1;
+      const style = getComputedStyle(element);
+      const left = element.clientLeft + parseFloat(style.paddingLeft);
+      const top = element.clientTop + parseFloat(style.paddingTop);
+      return { x: box.left + (left + x) * across, y: box.top + (top + y) * down };
+    };
+    let point = place();
+    if (deepest(point.x, point.y) !== element) {
+      // Scroll so that the point, not merely the frame, comes into view.
+      element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+      point = place();
+      if (point.y < 0 || point.y >= innerHeight || point.x < 0 || point.x >= innerWidth) {
+        scrollBy({ left: point.x - innerWidth / 2, top: point.y - innerHeight / 2, behavior: "instant" });
+        point = place();
+      }
+      // The browser finds frames of other processes by what it last drew.
+      await frame();
+      await frame();
+    }
+    const hit = deepest(point.x, point.y);
+    if (hit !== element) return { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };
+    return { ok: true, ...point };
+  },
+  async focus(element, want) {
+    const seen = await prepare(element, want);
+    if (!seen.ok) return seen;
+    const target = want.editable ? controlOf(element) : element;
+    const root = target.getRootNode();
+    const fresh = root.activeElement !== target;
+    target.focus();
+    if (want.caret && fresh) {
+      if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) {
+        try { target.setSelectionRange(target.value.length, target.value.length); } catch { /* number and the like have no caret */ }
+      } else if (target.isContentEditable) {
+        getSelection().selectAllChildren(target);
+        getSelection().collapseToEnd();
+      }
+    }
+    return { ok: true, password: target.type === "password" };
+  },
+  // Ready for one insertion that replaces everything.
+  async fill(element, want) {
+    const seen = await prepare(element, want);
+    if (!seen.ok) return seen;
+    const target = controlOf(element);
+    const password = target.type === "password";
+    const direct = ["date", "time", "datetime-local", "month", "week", "color", "range"];
+    if (target instanceof HTMLInputElement && direct.includes(target.type)) {
+      target.focus();
+      const value = target.type === "color" ? want.value.toLowerCase() : want.value;
+      const before = target.value;
+      target.value = value;
+      if (target.value !== value && !(target.type === "range" && value !== "" && Number(target.value) === Number(value))) {
+        target.value = before;
+        return { reason: `not editable: <input type=${target.type}> does not take this value` };
+      }
+      target.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+      target.dispatchEvent(new Event("change", { bubbles: true }));
+      return { ok: true, done: true, password };
+    }
+    if (target instanceof HTMLSelectElement) {
+      const wanted = [...target.options].find((option) => option.value === want.value) ||
+        [...target.options].find((option) => squeeze(option.label) === squeeze(want.value));
+      if (!wanted) return { reason: "not editable: <select> has no such option" };
+      target.focus();
+      target.value = wanted.value;
+      wanted.selected = true;
+      target.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+      target.dispatchEvent(new Event("change", { bubbles: true }));
+      return { ok: true, done: true, password };
+    }
+    if (target instanceof HTMLInputElement && target.type === "number" && want.value !== "" && isNaN(Number(want.value))) {
+      return { reason: "not editable: <input type=number> takes only numbers" };
+    }
+    target.focus();
+    if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) {
+      target.select();
+      return { ok: true, done: want.value === "" && target.value === "", password };
+    }
+    getSelection().selectAllChildren(target);
+    return { ok: true, done: want.value === "" && target.textContent === "", password };
+  },
+  state(element) {
+    return { visible: visible(element) };
+  },
+  scroll(element, { behavior }) {
+    if (!element.isConnected) return { reason: "detached" };
+    element.scrollIntoView({ block: "center", inline: "center", behavior });
+    return { ok: true };
+  },
+};
