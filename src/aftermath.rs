@@ -53,14 +53,15 @@ pub fn ends(reader: &Reader) -> Result<Vec<Draft>, StorageError> {
     Ok(unfinished.drafts())
 }
 
-/// Where the run before began, and what this one's opening says.
+/// Where the first run that was not followed by an orderly start began, and what this one's opening says.
 fn openings(reader: &Reader) -> Result<Option<(u64, LogOpened)>, StorageError> {
     let mut before = reader.first_seq();
     let mut latest: Option<(u64, LogOpened)> = None;
     let opens = |kinds: u128| kinds >> Kind::LogOpened.number() & 1 == 1;
     reader.scan(reader.first_seq(), &|header| opens(header.kinds), &mut |event| {
         if let Ok(opened) = LogOpened::take(event) {
-            if let Some((seq, _)) = latest.replace((event.seq, opened)) {
+            // A run that did not come to record the ends of the one before it leaves them to the next.
+            if let Some((seq, LogOpened { clean: true, .. })) = latest.replace((event.seq, opened)) {
                 before = seq;
             }
         }

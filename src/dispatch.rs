@@ -158,6 +158,11 @@ async fn perform(gateway: &Gateway, tool: &'static Tool, call: Call, progress: &
     };
     // Not waited for: the log keeps order, so whatever is waited for next covers it.
     let mut drafts = vec![Draft::new(&progress.context(), &accepted)];
+    // A call that has to wait is on record while it waits.
+    let waits = tool.facts.lane == Lane::Session && call.session.as_ref().is_some_and(|session| session.lane.is_busy());
+    if waits {
+        gateway.journal.record(std::mem::take(&mut drafts));
+    }
     let turn = match take_turn(&call, tool.facts.lane).await {
         Ok(turn) => turn,
         Err(no_turn) => {

@@ -15,7 +15,7 @@ use storage::StorageError;
 
 pub use catalog::{Code, ErrorType, FAULTS, FaultFacts, RetryClass};
 
-use crate::limits::{CAUSE_BYTES_MAX, DETAIL_ITEMS_MAX};
+use crate::limits::{CAUSE_BYTES_MAX, DETAIL_ITEMS_MAX, head};
 
 /// One failure of one call.
 #[derive(Debug, Clone)]
@@ -80,8 +80,7 @@ impl Fault {
         if let Some(earlier) = &self.cause {
             text = format!("{earlier}: {text}");
         }
-        text.truncate(text.floor_char_boundary(CAUSE_BYTES_MAX));
-        self.cause = Some(text.into());
+        self.cause = Some(head(&text, CAUSE_BYTES_MAX).into());
         self
     }
 

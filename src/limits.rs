@@ -92,6 +92,16 @@ pub const TAIL_LOOK_MS: u64 = 50;
 /// One printed line of `tail` in its short form; the JSON form is whole.
 pub const TAIL_LINE_BYTES_MAX: usize = 512;
 
+/// The longest beginning of `text` that is at most `bytes_max` long and ends between characters.
+#[must_use]
+pub fn head(text: &str, bytes_max: usize) -> &str {
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 const _: () = assert!(RESULT_BYTES_MIN <= RESULT_BYTES_DEFAULT && RESULT_BYTES_DEFAULT <= RESULT_BYTES_MAX);
 // A fault's fixed texts are sent twice and must leave room for operation and frame.
 const _: () = assert!(2 * (MESSAGE_BYTES_MAX + NEXT_STEP_BYTES_MAX) + FRAME_BYTES < RESULT_BYTES_MIN / 2);

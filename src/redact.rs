@@ -4,6 +4,10 @@
 //! looks alone; each counts what it replaced. Text is redacted whole and cut afterwards, so that a
 //! cut cannot leave half a secret behind. Plain text costs two searches while no secret is declared.
 
+mod address;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -21,18 +25,23 @@ const SECRET_BYTES_MIN: usize = 4;
 const HEADER_BYTES_MAX: usize = 4096;
 /// All of one message's header values.
 const HEADERS_BYTES_MAX: usize = TEXT_FIELD_BYTES_MAX;
-/// What is kept of a `data:` URL: its media type.
-const DATA_URL_HEAD_BYTES_MAX: usize = 96;
 
-/// Query parameters whose values are replaced.
-const QUERY_KEYS: [&str; 21] = [
-    "token", "access_token", "refresh_token", "id_token", "api_key", "apikey", "key", "password", "passwd", "pwd", "secret",
-    "client_secret", "signature", "sig", "code", "session", "sessionid", "session_id", "auth", "authorization", "x-amz-signature",
-];
 /// Members of JSON objects whose values are replaced.
 const MEMBER_KEYS: [&str; 14] = [
-    "password", "passwd", "pwd", "secret", "client_secret", "token", "access_token", "refresh_token", "id_token", "api_key",
-    "apikey", "authorization", "private_key", "proxy-authorization",
+    "password",
+    "passwd",
+    "pwd",
+    "secret",
+    "client_secret",
+    "token",
+    "access_token",
+    "refresh_token",
+    "id_token",
+    "api_key",
+    "apikey",
+    "authorization",
+    "private_key",
+    "proxy-authorization",
 ];
 /// Parts of header names whose values are replaced.
 const HEADER_PARTS: [&str; 5] = ["token", "secret", "api-key", "apikey", "password"];
@@ -114,7 +123,8 @@ impl Redactor {
         secrets.values.push(secret.to_owned());
         // Longest first, so that a secret inside another does not leave the other's rest.
         secrets.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let forms = secrets.values.iter().flat_map(|value| [regex::escape(value), regex::escape(&percent_encoded(value))]);
+        let forms =
+            secrets.values.iter().flat_map(|value| [regex::escape(value), regex::escape(&percent_encoded(value))]);
         let Ok(pattern) = Regex::new(&forms.collect::<Vec<_>>().join("|")) else {
             secrets.values.retain(|value| value != secret);
             return false;
@@ -246,30 +256,6 @@ impl Redactor {
         Cow::Owned(pattern.replace_all(&text, |_: &regex::Captures<'_>| self.count(Rule::Secret)).into_owned())
     }
 
-    fn addresses_within<'a>(&self, raw: &'a str) -> Cow<'a, str> {
-        let mut out = String::new();
-        let mut copied = 0;
-        for at in memchr::memmem::find_iter(raw.as_bytes(), b"://") {
-            if at < copied {
-                continue;
-            }
-            let in_scheme = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-            let start = at - raw[copied..at].chars().rev().take_while(in_scheme).count();
-            let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | ')' | '}' | ',');
-            let end = raw[at..].find(ends).map_or(raw.len(), |length| at + length);
-            if let Cow::Owned(redacted) = self.address_parts(&raw[start..end]) {
-                out.push_str(&raw[copied..start]);
-                out.push_str(&redacted);
-                copied = end;
-            }
-        }
-        if copied == 0 {
-            return Cow::Borrowed(raw);
-        }
-        out.push_str(&raw[copied..]);
-        Cow::Owned(out)
-    }
-
     /// `Bearer` and what follows it, as it stands in logged headers.
     fn bearer_within(&self, raw: &str) -> Option<String> {
         const WORD: &str = "Bearer ";
@@ -281,54 +267,15 @@ impl Redactor {
             let in_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | '+' | '/' | '=');
             let end = piece.find(|c| !in_token(c)).unwrap_or(piece.len());
             out.push_str(WORD);
-            let kept = if end >= TOKEN_BYTES_MIN { out.push_str(self.count(Rule::Authorization)); end } else { 0 };
+            let kept = if end >= TOKEN_BYTES_MIN {
+                out.push_str(self.count(Rule::Authorization));
+                end
+            } else {
+                0
+            };
             out.push_str(&piece[kept..]);
         }
         Some(out)
-    }
-
-    fn address<'a>(&self, raw: &'a str) -> Cow<'a, str> {
-        if raw.starts_with("data:") {
-            let head = raw.split(',').next().unwrap_or(raw);
-            return Cow::Owned(format!("{},[{} bytes]", cut(head, DATA_URL_HEAD_BYTES_MAX), raw.len()));
-        }
-        self.hide_secrets(self.address_parts(raw))
-    }
-
-    fn address_parts<'a>(&self, raw: &'a str) -> Cow<'a, str> {
-        let mut text = Cow::Borrowed(raw);
-        if let Some(after) = raw.find("://").map(|at| at + 3) {
-            let authority_end = raw[after..].find(['/', '?', '#']).map_or(raw.len(), |length| after + length);
-            if let Some(at) = raw[after..authority_end].rfind('@') {
-                let hidden = self.count(Rule::UrlCredentials);
-                text = Cow::Owned(format!("{}{hidden}{}", &raw[..after], &raw[after + at..]));
-            }
-        }
-        let Some(query) = text.find(['?', '#']).map(|at| at + 1) else { return text };
-        if !text[query..].contains('=') {
-            return text;
-        }
-        let redacted = self.query(&text[query..]);
-        if redacted == text[query..] { text } else { Cow::Owned(format!("{}{redacted}", &text[..query])) }
-    }
-
-    /// Pairs of a query, a fragment or a form.
-    fn query(&self, raw: &str) -> String {
-        let mut out = String::with_capacity(raw.len());
-        for piece in raw.split_inclusive(['&', ';', '#', '?']) {
-            let (pair, end) = match piece.char_indices().next_back() {
-                Some((at, '&' | ';' | '#' | '?')) => piece.split_at(at),
-                _ => (piece, ""),
-            };
-            match pair.split_once('=') {
-                Some((key, value)) if !value.is_empty() && QUERY_KEYS.contains(&key.to_ascii_lowercase().as_str()) => {
-                    out.extend([key, "=", self.count(Rule::Query)]);
-                }
-                _ => out.push_str(pair),
-            }
-            out.push_str(end);
-        }
-        out
     }
 
     fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
@@ -339,7 +286,9 @@ impl Redactor {
                 Cow::Owned(format!("{scheme} {}", self.count(Rule::Authorization)).trim_start().to_owned())
             }
             "cookie" => Cow::Owned(value.split(';').map(|cookie| self.cookie(cookie)).collect::<Vec<_>>().join(";")),
-            "set-cookie" => Cow::Owned(value.split('\n').map(|cookie| self.cookie_line(cookie)).collect::<Vec<_>>().join("\n")),
+            "set-cookie" => {
+                Cow::Owned(value.split('\n').map(|cookie| self.cookie_line(cookie)).collect::<Vec<_>>().join("\n"))
+            }
             _ if HEADER_PARTS.iter().any(|part| name.contains(part)) => Cow::Borrowed(self.count(Rule::Header)),
             "location" | "referer" | ":path" => self.address(value),
             _ => self.free(value),
@@ -360,7 +309,11 @@ impl Redactor {
 /// At most `bytes_max` bytes of `text`, ending between characters.
 #[must_use]
 pub fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 fn mentions_member(raw: &str) -> bool {

@@ -10,6 +10,7 @@ use storage::ids::PageId;
 use tokio::sync::watch;
 
 use super::chromium::{CdpError, Connection, SessionKey};
+use super::collect::Progress;
 use super::state::{Armed, Dialog, PageState};
 use crate::deadline::Deadline;
 
@@ -21,6 +22,7 @@ pub struct Page {
 
 struct Shared {
     connection: Connection,
+    progress: Progress,
     session: SessionKey,
     page_id: PageId,
     target_id: String,
@@ -45,6 +47,7 @@ pub enum WaitError {
 impl Page {
     pub(super) fn new(
         connection: Connection,
+        progress: Progress,
         session: SessionKey,
         target_id: String,
         opener: Option<PageId>,
@@ -53,7 +56,19 @@ impl Page {
         let page_id = PageId::from(format!("t-{}", storage::ids::random_suffix(6)));
         let (version, _) = watch::channel(0);
         let state = Mutex::new(state);
-        Self { shared: Arc::new(Shared { connection, session, page_id, target_id, opener, state, version, memory: super::page::Memory::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                connection,
+                progress,
+                session,
+                page_id,
+                target_id,
+                opener,
+                state,
+                version,
+                memory: super::page::Memory::default(),
+            }),
+        }
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -74,6 +89,13 @@ impl Page {
     #[must_use]
     pub fn opener(&self) -> Option<&PageId> {
         self.shared.opener.as_ref()
+    }
+
+    /// Waits until the state knows of everything that Chromium had sent by now. Replies come ahead of
+    /// the events before them, so whoever judges the state by a reply does this first.
+    pub(super) async fn caught_up(&self, deadline: Deadline) {
+        // Whoever waits in vain judges by the state as it is.
+        let _ = self.shared.progress.caught_up(deadline).await;
     }
 
     pub(super) fn memory(&self) -> &super::page::Memory {
@@ -148,7 +170,12 @@ impl Page {
     ///
     /// # Errors
     /// `Protocol` when no dialog is open, else as for any command.
-    pub async fn answer_dialog(&self, accept: bool, prompt_text: Option<&str>, deadline: Deadline) -> Result<(), CdpError> {
+    pub async fn answer_dialog(
+        &self,
+        accept: bool,
+        prompt_text: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<(), CdpError> {
         let (session, number) = {
             let state = self.state();
             let session = state.dialog.as_ref().map_or_else(|| self.session().clone(), |dialog| dialog.session.clone());

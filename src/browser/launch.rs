@@ -56,7 +56,7 @@ impl Directories {
         let directories = Self {
             profile,
             profile_is_private: options.profile_directory.is_none(),
-            temporary: run.join("tmp"),
+            temporary: temporary_directory(&run),
             downloads: run.join("downloads"),
         };
         for directory in [&run, &directories.profile, &directories.temporary, &directories.downloads] {
@@ -74,6 +74,17 @@ impl Directories {
         let remove = move || gone.iter().all(|directory| remove_directory(directory));
         tokio::task::spawn_blocking(remove).await.unwrap_or(false)
     }
+}
+
+/// Where Chromium keeps sockets: their whole path must fit 108 bytes, so a run directory with a long
+/// name gets its temporary directory elsewhere.
+fn temporary_directory(run: &Path) -> PathBuf {
+    const PATH_BYTES_MAX: usize = 60;
+    let inside = run.join("tmp");
+    if inside.as_os_str().len() <= PATH_BYTES_MAX {
+        return inside;
+    }
+    std::env::temp_dir().join(format!("pageledger-{}", storage::ids::random_suffix(8)))
 }
 
 fn create_private(directory: &Path) -> std::io::Result<()> {
@@ -134,9 +145,11 @@ impl Browser {
         );
         let process_id = process.id();
         let answer = prepare(&connection, &roster, &directories, &process, deadline).await;
-        let version = answer.as_ref().ok().and_then(|version| version["product"].as_str()).unwrap_or_default().to_owned();
+        let version =
+            answer.as_ref().ok().and_then(|version| version["product"].as_str()).unwrap_or_default().to_owned();
         let launch_ms = started.elapsed().as_secs_f64() * 1000.0;
-        let inner = Inner { connection, version, process_id, launch_ms, roster, progress, process, directories, closing };
+        let inner =
+            Inner { connection, version, process_id, launch_ms, roster, progress, process, directories, closing };
         let browser = Browser { inner: Arc::new(inner) };
         match answer {
             Ok(_) => Ok(browser),
@@ -160,7 +173,10 @@ fn explain(error: &CdpError, stderr: &str) -> LaunchError {
     LaunchError::Failed { reason: format!("{error}; it last wrote: {stderr}") }
 }
 
-fn start(options: &LaunchOptions, directories: &Directories) -> std::io::Result<(Process, Connection, Arc<EventQueue>)> {
+fn start(
+    options: &LaunchOptions,
+    directories: &Directories,
+) -> std::io::Result<(Process, Connection, Arc<EventQueue>)> {
     let (commands_read, commands_write) = std::io::pipe()?;
     let (replies_read, replies_write) = std::io::pipe()?;
     let replies = std::os::fd::OwnedFd::from(replies_read);

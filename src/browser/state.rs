@@ -264,7 +264,12 @@ impl PageState {
     }
 
     /// Puts `frame_id` in when there is room.
-    pub(super) fn frame_entry(&mut self, frame_id: &FrameId, parent: Option<FrameId>, session: &SessionKey) -> Option<&mut FrameState> {
+    pub(super) fn frame_entry(
+        &mut self,
+        frame_id: &FrameId,
+        parent: Option<FrameId>,
+        session: &SessionKey,
+    ) -> Option<&mut FrameState> {
         if !self.frames.contains_key(frame_id) {
             if self.frames.len() >= FRAMES_MAX {
                 return None;

@@ -72,10 +72,9 @@ impl From<ExportError> for CommandError {
             ExportError::Storage(error) => error.into(),
             ExportError::Target { .. } => Self::new(EXIT_USAGE, message),
             ExportError::Exists { .. } | ExportError::Io { .. } => Self::new(EXIT_IO, message),
-            ExportError::Limit { .. }
-            | ExportError::Order { .. }
-            | ExportError::Spoiled { .. }
-            | ExportError::Table(_) => Self::new(EXIT_UNAVAILABLE, message),
+            ExportError::Limit { .. } | ExportError::Order { .. } | ExportError::Spoiled | ExportError::Table(_) => {
+                Self::new(EXIT_UNAVAILABLE, message)
+            }
         }
     }
 }

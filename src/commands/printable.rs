@@ -7,7 +7,7 @@ use storage::event::codec::ContextField;
 use storage::event::{EventView, json};
 use storage::time::rfc3339;
 
-use crate::limits::TAIL_LINE_BYTES_MAX;
+use crate::limits::{TAIL_LINE_BYTES_MAX, head};
 
 /// The whole event as one line of JSON.
 pub fn json_line(event: &EventView<'_>, log_id: &str) -> String {
@@ -36,7 +36,7 @@ pub fn short_line(event: &EventView<'_>) -> String {
         }
     }
     if line.len() > TAIL_LINE_BYTES_MAX {
-        line.truncate(line.floor_char_boundary(TAIL_LINE_BYTES_MAX - 3));
+        line.truncate(head(&line, TAIL_LINE_BYTES_MAX - 3).len());
         line.push_str("...");
     }
     line

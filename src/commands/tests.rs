@@ -54,6 +54,15 @@ fn written(data_dir: &Path) -> Log {
     log
 }
 
+/// Changes one bit of an event on disk.
+fn spoil(data_dir: &Path) {
+    let segment = data_dir.join("log/000001.seg");
+    let mut bytes = std::fs::read(&segment).expect("the segment is there");
+    let name = bytes.windows(5).position(|window| window == b"three").expect("short blocks are stored plain");
+    bytes[name] ^= 1;
+    std::fs::write(&segment, bytes).expect("the segment is written");
+}
+
 #[test]
 fn tail_and_export_read_beside_a_writer_and_after_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -101,11 +110,7 @@ fn what_is_not_there_and_what_is_damaged_have_their_own_exit_codes() {
     run_now(log.close()).expect("the log closes");
     assert_eq!((code(&["tail", "--session", "none"]), code(&export)), (EXIT_NOTHING_THERE, EXIT_NOTHING_THERE));
     assert!(!target.exists());
-    let segment = data_dir.join("log/000001.seg");
-    let mut bytes = std::fs::read(&segment).expect("the segment is there");
-    let name = bytes.windows(5).position(|window| window == b"three").expect("short blocks are stored plain");
-    bytes[name] ^= 1;
-    std::fs::write(&segment, bytes).expect("the segment is written");
+    spoil(data_dir);
     assert_eq!(
         (code(&["tail"]), code(&["export", "--session", "s-2", "--out", export[4]])),
         (EXIT_DAMAGED, EXIT_DAMAGED)
@@ -159,4 +164,26 @@ fn config_show_names_every_option_and_its_source() {
     assert_eq!(shown.lines().count(), config::OPTIONS.len());
     let data_dir = shown.lines().find(|line| line.starts_with("data_dir")).expect("every option is shown");
     assert!(data_dir.ends_with("(flag --data-dir)"), "{data_dir}");
+}
+
+#[test]
+fn doctor_makes_every_check_whatever_came_before() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = directory.path();
+    let log = written(data_dir);
+    let examined = || {
+        let mut out = Vec::new();
+        let order = asked(data_dir, &["doctor", "--chromium", "/no/such/chromium"]);
+        let error = perform(order, &mut out).expect_err("there is no such browser");
+        (error.code, String::from_utf8(out).expect("lines are UTF-8"))
+    };
+    let (code, told) = examined();
+    assert_eq!(code, EXIT_UNAVAILABLE, "{told}");
+    assert!(told.contains(&format!("{} events", log.health().last_seq)), "{told}");
+    assert!(told.contains("failed  chromium: not found; looked for /no/such/chromium"), "{told}");
+    run_now(log.close()).expect("the log closes");
+    spoil(data_dir);
+    let (code, told) = examined();
+    assert_eq!(code, EXIT_DAMAGED, "{told}");
+    assert!(told.contains("failed  data directory:") && told.contains("failed  chromium:"), "{told}");
 }

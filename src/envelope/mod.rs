@@ -166,10 +166,9 @@ async fn cut(frame: Frame<'_>, data: &Value, ends: Option<&Ends>, room: usize, s
         None if weight(data) <= budget => Some(data.clone()),
         None => spiller.shrink(data, budget).await,
     };
-    if let Some(structured) = smaller.map(|data| frame.success(data)) {
-        if weight(&structured) <= room {
-            return frame.reply(structured, None);
-        }
+    let structured = smaller.map(|data| frame.success(data)).filter(|structured| weight(structured) <= room);
+    if let Some(structured) = structured {
+        return frame.reply(structured, None);
     }
     let mut fault =
         Fault::new(Code::ResultTooLarge).with("size", budget::json_bytes(data)).with("limit", room + FRAME_BYTES);

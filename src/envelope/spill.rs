@@ -12,7 +12,7 @@ use storage::ids::ArtifactHandle;
 
 use super::budget::{json_bytes, prefix_within, weight};
 use crate::fault::Fault;
-use crate::limits::PREVIEW_BYTES_MAX;
+use crate::limits::{PREVIEW_BYTES_MAX, head};
 
 /// The future of [`Keep::keep`].
 pub type Keeping<'a> = Pin<Box<dyn Future<Output = Result<ArtifactHandle, Fault>> + Send + 'a>>;
@@ -137,7 +137,7 @@ struct Plan {
 fn plan(members: &Map<String, Value>, budget: usize) -> Option<Plan> {
     let mut heavy: Vec<(usize, &String)> =
         members.iter().map(|(key, value)| (weight(value), key)).filter(|(cost, _)| *cost > SPILL_WEIGHT_MIN).collect();
-    heavy.sort_by(|left, right| right.0.cmp(&left.0));
+    heavy.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
     let mut cost = weight_of(members) + member_weight("truncated", 4);
     let mut spilled = Vec::new();
     for (value_cost, key) in heavy {
@@ -189,8 +189,8 @@ fn preview(value: &Value, budget: usize) -> Value {
 }
 
 fn beginning(text: &str, budget: usize) -> &str {
-    let head = &text[..text.floor_char_boundary(PREVIEW_BYTES_MAX)];
-    &head[..prefix_within(head, budget)]
+    let longest = head(text, PREVIEW_BYTES_MAX);
+    &longest[..prefix_within(longest, budget)]
 }
 
 /// The largest cap under which the capped weights together stay within `budget`; `None` when it would

@@ -8,6 +8,11 @@ pub const COMMIT_WINDOW_MILLIS: u64 = 5;
 pub const COMMIT_WINDOW_EVENTS: usize = 256;
 /// Unawaited events are committed at once when this many bytes wait.
 pub const COMMIT_WINDOW_BYTES: usize = 1024 * 1024;
+/// The high-water mark is synced within this time after a commit.
+pub const MARK_SYNC_MILLIS: u64 = 20;
+/// A block takes no further event once it holds this many bytes before compression: small enough that
+/// reading one event costs little, large enough to compress well.
+pub const BLOCK_BYTES_TARGET: usize = 128 * 1024;
 /// One block holds at most this many bytes of events before compression.
 pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// One event's encoded body is at most this long; producers cut text long before.
@@ -24,6 +29,6 @@ pub const PAGE_LIMIT_MAX: usize = 500;
 pub const PAGE_LIMIT_DEFAULT: usize = 100;
 
 const _: () = assert!(COMMIT_WINDOW_BYTES <= BLOCK_BYTES_MAX);
-const _: () = assert!(EVENT_BYTES_MAX < BLOCK_BYTES_MAX);
+const _: () = assert!(EVENT_BYTES_MAX + BLOCK_BYTES_TARGET < BLOCK_BYTES_MAX);
 const _: () = assert!(TEXT_FIELD_BYTES_MAX < EVENT_BYTES_MAX);
 const _: () = assert!((BLOCK_BYTES_MAX as u64) < SEGMENT_BYTES);

@@ -7,6 +7,16 @@
 mod site;
 mod support;
 
+mod bursts;
+mod capture;
+mod channel;
+mod contract;
+mod crash;
+mod damage;
+mod hostile;
+mod inspection;
+mod interaction;
+mod navigation;
 mod spine;
 
 #[test]

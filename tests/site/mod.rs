@@ -4,7 +4,8 @@
 //! under `pages/`, with `{{origin}}` and `{{other}}` filled in; everything else is in `routes`.
 //! Nothing here waits by the clock: what is held is held until [`Site::release`].
 
-#![allow(dead_code)]
+// Not every user of this needs all of it.
+#![allow(dead_code, unused_imports)]
 
 pub mod http;
 mod routes;

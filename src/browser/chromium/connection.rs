@@ -133,7 +133,12 @@ impl Connection {
     ///
     /// # Errors
     /// See [`CdpError`].
-    pub async fn execute<C: Command>(&self, session: Option<&SessionKey>, command: &C, deadline: Deadline) -> Result<Value, CdpError> {
+    pub async fn execute<C: Command>(
+        &self,
+        session: Option<&SessionKey>,
+        command: &C,
+        deadline: Deadline,
+    ) -> Result<Value, CdpError> {
         let params = serde_json::to_value(command).map_err(|_| CdpError::Undecodable)?;
         self.raw(session, &command.identifier(), params, deadline).await
     }
@@ -142,7 +147,13 @@ impl Connection {
     ///
     /// # Errors
     /// See [`CdpError`].
-    pub async fn raw(&self, session: Option<&SessionKey>, method: &str, params: Value, deadline: Deadline) -> Result<Value, CdpError> {
+    pub async fn raw(
+        &self,
+        session: Option<&SessionKey>,
+        method: &str,
+        params: Value,
+        deadline: Deadline,
+    ) -> Result<Value, CdpError> {
         let result = self.raw_text(session, method, params, deadline).await?;
         super::envelope::parse(&result).ok_or(CdpError::Undecodable)
     }
@@ -255,7 +266,11 @@ impl Drop for Forget<'_> {
     }
 }
 
-async fn write(connection: Connection, mut output: Box<dyn AsyncWrite + Send + Unpin>, mut messages: mpsc::UnboundedReceiver<Vec<u8>>) {
+async fn write(
+    connection: Connection,
+    mut output: Box<dyn AsyncWrite + Send + Unpin>,
+    mut messages: mpsc::UnboundedReceiver<Vec<u8>>,
+) {
     let mut closed = connection.closed();
     let mut batch = Vec::with_capacity(WRITE_BATCH);
     let mut buffer = Vec::new();

@@ -47,8 +47,13 @@ const ALWAYS: &[&str] = &[
     "--safebrowsing-disable-auto-update",
     "--metrics-recording-only",
     "--no-pings",
+    // What has no switch of its own is pointed at a port where nobody listens.
     "--gcm-checkin-url=http://127.0.0.1:9/",
     "--gcm-registration-url=http://127.0.0.1:9/",
+    "--gaia-url=http://127.0.0.1:9/",
+    "--google-apis-url=http://127.0.0.1:9/",
+    "--apps-gallery-update-url=http://127.0.0.1:9/",
+    "--component-updater=url-source=http://127.0.0.1:9/",
 ];
 
 /// Features that talk to servers by themselves, or put pages of their own beside the user's.

@@ -30,7 +30,8 @@ pub(super) async fn run(
     queue: Arc<EventQueue>,
     message_bytes_max: usize,
 ) {
-    let mut reader = Reader { connection: &connection, queue: &queue, methods: HashMap::new(), sessions: HashMap::new() };
+    let mut reader =
+        Reader { connection: &connection, queue: &queue, methods: HashMap::new(), sessions: HashMap::new() };
     let mut buffer = Vec::with_capacity(READ_BYTES);
     let mut searched = 0;
     let mut skipping = false;

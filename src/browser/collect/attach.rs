@@ -106,7 +106,8 @@ impl Collector {
             }
             _ => {}
         }
-        let target = Target { role, page, target_id: info.target_id, parent: parent.cloned(), contexts: HashMap::new() };
+        let target =
+            Target { role, page, target_id: info.target_id, parent: parent.cloned(), contexts: HashMap::new() };
         self.targets.insert(session, target);
         Some(())
     }
@@ -138,7 +139,9 @@ impl Collector {
         let state = PageState::new(FrameId::from(info.target_id.as_str()), session.clone(), &info.url);
         let opener_page_id = opener.as_ref().map(|opener| opener.page_id().clone());
         let connection = self.setting.connection.clone();
-        let page = Page::new(connection, session.clone(), info.target_id.clone(), opener_page_id.clone(), state);
+        let progress = self.progress.clone();
+        let page =
+            Page::new(connection, progress, session.clone(), info.target_id.clone(), opener_page_id.clone(), state);
         let context = self.page_context(Some(&page));
         let url = self.setting.redactor.url(&info.url);
         self.record(&context, &PageOpened { url, opener_page_id });
@@ -198,7 +201,9 @@ impl Collector {
     pub(super) fn target_crashed(&mut self, raw: &RawValue) -> Handled {
         let ended: Ended = read(raw)?;
         let crashed = |target: &&Target| target.target_id == ended.target_id && target.role == Role::Page;
-        let Some(page) = self.targets.values().find(crashed).and_then(|target| target.page.clone()) else { return Some(()) };
+        let Some(page) = self.targets.values().find(crashed).and_then(|target| target.page.clone()) else {
+            return Some(());
+        };
         let context = self.page_context(Some(&page));
         self.record(&context, &PageCrashed { status: Symbol::fold(&ended.status), error_code: ended.error_code });
         self.change(&page, |state| {

@@ -174,7 +174,8 @@ impl Means {
             Err(_) => return omitted(job.decoded_bytes, "unavailable"),
         };
         let text = if job.direction == Direction::Request { fetched.post_data } else { fetched.body };
-        let content = if fetched.base64_encoded { STANDARD.decode(&text).unwrap_or_default() } else { text.into_bytes() };
+        let content =
+            if fetched.base64_encoded { STANDARD.decode(&text).unwrap_or_default() } else { text.into_bytes() };
         let bytes = content.len() as u64;
         if bytes > BODY_BYTES_MAX {
             return omitted(bytes, "too_large");
@@ -212,7 +213,13 @@ impl Means {
 }
 
 fn omit(direction: Direction, bytes: u64, reason: &'static str) -> NetworkBody {
-    NetworkBody { direction: Symbol::fold(direction.word()), bytes, text: None, artifact: None, omitted: Some(Symbol::fold(reason)) }
+    NetworkBody {
+        direction: Symbol::fold(direction.word()),
+        bytes,
+        text: None,
+        artifact: None,
+        omitted: Some(Symbol::fold(reason)),
+    }
 }
 
 /// Whether a media type promises text.

@@ -96,7 +96,8 @@ impl Collector {
         let mut context = self.page_context(Some(page));
         context.frame_id = Some(frame_id.clone());
         self.record(&context, &FileChooserOpened { mode: Symbol::fold(if multiple { "multiple" } else { "single" }) });
-        let chooser = FileChooser { frame_id, multiple, backend_node_id: opened.backend_node_id, session: session.clone() };
+        let chooser =
+            FileChooser { frame_id, multiple, backend_node_id: opened.backend_node_id, session: session.clone() };
         self.change(page, |state| {
             state.file_choosers_opened += 1;
             state.file_chooser = Some(chooser);

@@ -5,7 +5,7 @@
 //! behind it recorded before its own. Nothing here waits for Chromium; bodies are fetched beside.
 //!
 //! [`attach`] follows targets, [`page`] documents and frames, [`dialog`] what stops a page,
-//! [`console`] and [`render`] console lines, [`network`] with [`flight`] requests, [`socket`]
+//! [`console`] and [`render`] console lines, [`network`] with [`flight`] and [`wire`] requests, [`socket`]
 //! WebSockets, [`body`] bodies, [`download`] downloads, [`outgoing`] what is on its way to the log.
 
 mod attach;
@@ -19,6 +19,7 @@ mod outgoing;
 mod page;
 mod render;
 mod socket;
+mod wire;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -66,6 +67,7 @@ pub(super) struct Setting {
 }
 
 /// How far the collector is.
+#[derive(Clone)]
 pub(super) struct Progress {
     queue: Arc<EventQueue>,
     recorded: watch::Receiver<u64>,
@@ -101,6 +103,7 @@ pub(super) fn start(setting: Setting, queue: Arc<EventQueue>) -> Progress {
     let progress = Progress { queue: queue.clone(), recorded, bodies: fetcher.pending() };
     let collector = Collector {
         setting,
+        progress: progress.clone(),
         targets: HashMap::new(),
         flights: flight::Flights::default(),
         downloads: HashMap::new(),
@@ -163,6 +166,8 @@ enum Role {
 
 struct Collector {
     setting: Setting,
+    /// Its own, handed to the pages it opens.
+    progress: Progress,
     targets: HashMap<SessionKey, Target>,
     flights: flight::Flights,
     downloads: HashMap<String, download::Download>,

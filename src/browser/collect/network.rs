@@ -5,9 +5,8 @@
 
 use std::time::Instant;
 
-use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 use storage::event::catalog::{
     NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkRequest, NetworkResponse,
 };
@@ -21,115 +20,12 @@ use super::super::state::InFlight;
 use super::body::{Direction, Job};
 use super::flight::Flight;
 use super::outgoing::{Keep, Outgoing, truncated};
+use super::wire::{ExtraInfo, Initiator, Progressed, Received, WillBeSent, header, remote_address, timing};
 use super::{Collector, Handled, read};
 use crate::browser::BodyPolicy;
 
 /// A method longer than this is cut; the page chooses it.
 const METHOD_BYTES_MAX: usize = 64;
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WillBeSent {
-    request_id: String,
-    loader_id: String,
-    request: Request,
-    timestamp: f64,
-    wall_time: f64,
-    initiator: Initiator,
-    redirect_response: Option<Response>,
-    r#type: String,
-    frame_id: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Request {
-    url: String,
-    url_fragment: String,
-    method: String,
-    headers: Map<String, Value>,
-    post_data: Option<String>,
-    has_post_data: bool,
-    initial_priority: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Initiator {
-    r#type: String,
-    url: Option<String>,
-    line_number: Option<f64>,
-    stack: Option<InitiatorStack>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct InitiatorStack {
-    call_frames: Vec<InitiatorFrame>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct InitiatorFrame {
-    url: String,
-    line_number: f64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Received {
-    request_id: String,
-    loader_id: String,
-    timestamp: f64,
-    r#type: String,
-    response: Response,
-    frame_id: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Response {
-    url: String,
-    status: i64,
-    status_text: String,
-    headers: Map<String, Value>,
-    mime_type: String,
-    #[serde(rename = "remoteIPAddress")]
-    remote_address: Option<String>,
-    remote_port: Option<i64>,
-    from_disk_cache: bool,
-    from_service_worker: bool,
-    from_prefetch_cache: bool,
-    protocol: Option<String>,
-    timing: Option<Map<String, Value>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Progressed {
-    request_id: String,
-    timestamp: f64,
-    data_length: u64,
-    encoded_data_length: f64,
-    error_text: String,
-    canceled: bool,
-    blocked_reason: Option<String>,
-    cors_error_status: Option<CorsError>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct CorsError {
-    cors_error: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ExtraInfo {
-    request_id: String,
-    headers: Map<String, Value>,
-    status_code: Option<i64>,
-}
 
 impl Collector {
     pub(super) fn network_event(&mut self, name: &str, session: &SessionKey, raw: &RawValue) -> Handled {
@@ -397,7 +293,14 @@ impl Collector {
         self.record(&context, &NetworkHeaders { direction: Symbol::fold(direction), status, headers });
     }
 
-    fn fetch_body(&mut self, context: Context, browser_id: &str, direction: Direction, media_type: String, decoded_bytes: u64) {
+    fn fetch_body(
+        &mut self,
+        context: Context,
+        browser_id: &str,
+        direction: Direction,
+        media_type: String,
+        decoded_bytes: u64,
+    ) {
         let Some(flight) = self.flights.get_mut(browser_id) else { return };
         let session = flight.session.clone();
         let job = Job { context, session, browser_id: browser_id.to_owned(), direction, media_type, decoded_bytes };
@@ -408,38 +311,5 @@ impl Collector {
 }
 
 fn duration_ms(flight: &Flight, timestamp: f64) -> Option<f64> {
-    (flight.started > 0.0 && timestamp >= flight.started).then(|| (timestamp - flight.started) * 1000.0)
+    (flight.started > 0.0 && timestamp >= flight.started).then_some((timestamp - flight.started) * 1000.0)
 }
-
-pub(super) fn header<'a>(headers: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).and_then(|(_, value)| value.as_str())
-}
-
-fn remote_address(response: &Response) -> Option<String> {
-    let address = response.remote_address.as_deref().filter(|address| !address.is_empty())?;
-    Some(response.remote_port.map_or_else(|| address.to_owned(), |port| format!("{address}:{port}")))
-}
-
-/// The phases the browser measured, in milliseconds since the request started.
-fn timing(raw: &Map<String, Value>) -> Option<Value> {
-    const PHASES: [(&str, &str); 11] = [
-        ("dnsStart", "dns_start"),
-        ("dnsEnd", "dns_end"),
-        ("connectStart", "connect_start"),
-        ("connectEnd", "connect_end"),
-        ("sslStart", "ssl_start"),
-        ("sslEnd", "ssl_end"),
-        ("sendStart", "send_start"),
-        ("sendEnd", "send_end"),
-        ("workerStart", "worker_start"),
-        ("receiveHeadersStart", "headers_start"),
-        ("receiveHeadersEnd", "headers_end"),
-    ];
-    let measured = |(theirs, ours): &(&str, &str)| {
-        let value = raw.get(*theirs)?.as_f64().filter(|value| *value >= 0.0)?;
-        Some(((*ours).to_owned(), json!(value)))
-    };
-    let phases: Map<String, Value> = PHASES.iter().filter_map(measured).collect();
-    (!phases.is_empty()).then_some(Value::Object(phases))
-}
-

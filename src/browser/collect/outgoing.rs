@@ -70,7 +70,13 @@ pub(super) async fn settle(setting: &Setting, outgoing: Vec<Outgoing>) -> Vec<Dr
     drafts
 }
 
-pub(super) fn artifact_kept(context: &Context, kept: &Kept, purpose: &'static str, media_type: &str, redactor: &Redactor) -> Draft {
+pub(super) fn artifact_kept(
+    context: &Context,
+    kept: &Kept,
+    purpose: &'static str,
+    media_type: &str,
+    redactor: &Redactor,
+) -> Draft {
     let payload = ArtifactKept {
         artifact: kept.handle.clone(),
         purpose: Symbol::fold(purpose),

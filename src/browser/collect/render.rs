@@ -85,7 +85,9 @@ fn apply_format(out: &mut String, format: &str, arguments: &[RemoteObject]) -> u
         match (specifier, argument) {
             ('%', _) => out.push('%'),
             ('s' | 'o' | 'O', Some(argument)) => top_level(out, argument),
-            ('d' | 'i', Some(argument)) => out.push_str(&number(argument).map_or("NaN".to_owned(), |n| format!("{}", n.trunc()))),
+            ('d' | 'i', Some(argument)) => {
+                out.push_str(&number(argument).map_or("NaN".to_owned(), |n| format!("{}", n.trunc())))
+            }
             ('f', Some(argument)) => out.push_str(&number(argument).map_or("NaN".to_owned(), |n| n.to_string())),
             ('c', Some(_)) => {}
             (other, _) => {
@@ -123,7 +125,8 @@ fn top_level(out: &mut String, argument: &RemoteObject) {
     if let Some(text) = &argument.unserializable_value {
         return out.push_str(text);
     }
-    let described = matches!(argument.subtype.as_deref(), Some("error" | "node" | "regexp" | "date" | "promise" | "proxy"));
+    let described =
+        matches!(argument.subtype.as_deref(), Some("error" | "node" | "regexp" | "date" | "promise" | "proxy"));
     match (&argument.preview, described) {
         (Some(preview), false) => write_preview(out, preview, 0),
         _ => out.push_str(plain(argument)),
@@ -251,6 +254,9 @@ mod tests {
                 "entries": [{"key": {"type": "string", "description": "k"}, "value": {"type": "number", "description": "2"}}]}},
             {"type": "object", "subtype": "error", "description": "Error: no\n    at f (a.js:1:2)", "preview": {"description": "Error"}}
         ]));
-        assert_eq!(text, "{a: 1, b: \"x\", c: Array(2), ...} [1, undefined] Map(1) {k => 2} Error: no\n    at f (a.js:1:2)");
+        assert_eq!(
+            text,
+            "{a: 1, b: \"x\", c: Array(2), ...} [1, undefined] Map(1) {k => 2} Error: no\n    at f (a.js:1:2)"
+        );
     }
 }

@@ -83,11 +83,9 @@ impl Collector {
                 self.record(&context, &WebSocketClosed { error });
                 self.flights.end(&event.request_id);
             }
-            "webSocketClosed" => {
-                if !self.flights.has_ended(&event.request_id) {
-                    self.record(&context, &WebSocketClosed { error: None });
-                    self.flights.end(&event.request_id);
-                }
+            "webSocketClosed" if !self.flights.has_ended(&event.request_id) => {
+                self.record(&context, &WebSocketClosed { error: None });
+                self.flights.end(&event.request_id);
             }
             _ => {}
         }

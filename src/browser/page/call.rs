@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::PageError;
 use crate::browser::state::{Dialog, PageState};
@@ -12,6 +12,10 @@ use crate::deadline::Deadline;
 
 /// A navigation that an action set off is waited for at most this long, until it commits.
 const COMMIT_WAIT: Duration = Duration::from_secs(5);
+/// The collector is given this long to take in what an action caused.
+const COLLECT_WAIT: Duration = Duration::from_millis(200);
+/// The page is given this long to show that it has handled input.
+const ECHO_WAIT: Duration = Duration::from_millis(100);
 /// One that was asked for has to begin within this, or nothing came of it.
 const BEGIN_WAIT: Duration = Duration::from_millis(500);
 
@@ -89,6 +93,13 @@ impl Page {
         }
     }
 
+    /// Begins an operation: with everything known that has happened so far, so that its own effects
+    /// can be told from earlier ones. Fails as [`Page::free`] does.
+    pub(super) async fn begin(&self, deadline: Deadline) -> Result<Mark, PageError> {
+        self.caught_up(deadline.within(COLLECT_WAIT)).await;
+        self.free()
+    }
+
     /// Fails when the page cannot take an operation: a dialog is open, or it is gone.
     pub(super) fn free(&self) -> Result<Mark, PageError> {
         if let Some(end) = self.end() {
@@ -150,7 +161,17 @@ impl Page {
             Err(PageError::PageClosed) => return Ok(ActionDone::default()),
             Err(error) => return Err(error),
         }
+        self.caught_up(deadline.within(COLLECT_WAIT)).await;
         self.settle(mark, deadline).await
+    }
+
+    /// Waits until the page's script thread has come past what input just gave it: what an event's
+    /// handlers put off to the next turn, such as the submission of a form, has begun by then.
+    pub(super) async fn echo(&self, deadline: Deadline) {
+        let params = json!({ "expression": "0" });
+        let asked = self.connection().raw(Some(self.session()), "Runtime.evaluate", params, deadline.within(ECHO_WAIT));
+        // A page that does not answer is on its way elsewhere, or busy; both show in its state.
+        let _ = asked.await;
     }
 
     async fn settle(&self, mark: Mark, deadline: Deadline) -> Result<ActionDone, PageError> {

@@ -76,7 +76,7 @@ impl Page {
     /// `Script` when it throws or does not parse, `Timeout` when it does not end, `DialogOpen` when a
     /// dialog it opened holds it up, and see [`PageError`].
     pub async fn evaluate(&self, expression: &str, deadline: Deadline) -> Result<EvaluateResult, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let done = self.race_undone(mark, deadline, self.evaluate_forms(expression, deadline)).await;
         if matches!(done, Err(PageError::Timeout)) {
             self.end_stuck_script();

@@ -19,8 +19,7 @@ impl Page {
     /// # Errors
     /// See [`PageError`].
     pub async fn fill(&self, selector: &str, value: &str, deadline: Deadline) -> Result<ActionDone, PageError> {
-        let mark = self.free()?;
-        self.give_focus();
+        let mark = self.begin(deadline).await?;
         let request = move |deadline: Deadline| {
             let mut request = patience(deadline);
             request["action"] = "fill".into();

@@ -25,8 +25,7 @@ impl Page {
     ) -> Result<ActionDone, PageError> {
         let invalid = |reason| PageError::InvalidKey { key: cut(key, KEY_SHOWN_BYTES_MAX), reason };
         let chord = Chord::parse(key).map_err(invalid)?;
-        let mark = self.free()?;
-        self.give_focus();
+        let mark = self.begin(deadline).await?;
         if let Some(selector) = selector {
             self.race_undone(mark, deadline, self.focus_element(selector, false, deadline)).await?;
         }
@@ -38,8 +37,7 @@ impl Page {
     /// # Errors
     /// See [`PageError`].
     pub async fn focus(&self, selector: &str, deadline: Deadline) -> Result<ActionDone, PageError> {
-        let mark = self.free()?;
-        self.give_focus();
+        let mark = self.begin(deadline).await?;
         let work = async { self.focus_element(selector, false, deadline).await.map(|_| ()) };
         self.effect(mark, deadline, work).await
     }
@@ -78,7 +76,9 @@ impl Page {
             last = key_event("keyUp", &modifier.key(), &held);
         }
         // Input is delivered in order: the last answer stands for all.
-        self.command(self.session(), "Input.dispatchKeyEvent", last, deadline).await.map(|_| ())
+        self.command(self.session(), "Input.dispatchKeyEvent", last, deadline).await?;
+        self.echo(deadline).await;
+        Ok(())
     }
 
     pub(super) fn post_key(&self, event: Value) {

@@ -4,7 +4,6 @@
 //! see nor break it. It is made when first needed and made again when its document goes.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +24,8 @@ const SCRIPT: &str = concat!(
     "})()"
 );
 const WORLD: &str = "pageledger";
+/// Objects that the browser holds for one step and no longer.
+const OBJECTS: &str = "pageledger-step";
 /// Frames whose kit is remembered per page; beyond it all are made afresh.
 const KITS_MAX: usize = 256;
 /// How long to wait for news of a frame whose document just went, before looking again.
@@ -35,7 +36,6 @@ pub(super) const PAUSE: Duration = Duration::from_millis(50);
 pub struct Memory {
     kits: Mutex<HashMap<FrameId, Arc<Kit>>>,
     references: Mutex<References>,
-    focused: AtomicBool,
 }
 
 /// The kit of one frame's present document.
@@ -124,6 +124,7 @@ impl Page {
             "returnByValue": by_value,
             "awaitPromise": true,
             "silent": true,
+            "objectGroup": OBJECTS,
         });
         let mut answer = match self.kit_call(&kit.session, "Runtime.callFunctionOn", params, deadline).await {
             Ok(answer) => answer,
@@ -145,6 +146,14 @@ impl Page {
         const GET: &str = "function(id) { return this.get(id) }";
         let object = self.kit_function(frame_id, GET, &json!([{ "value": id }]), false, deadline).await?;
         object["objectId"].as_str().map(str::to_owned).ok_or(KitError::Lost)
+    }
+
+    /// Lets the browser forget the objects that steps in this frame have asked for.
+    pub(super) fn release_objects(&self, frame_id: &FrameId) {
+        let session = self.state().frame(frame_id).map(|frame| frame.session.clone());
+        if let Some(session) = session {
+            self.connection().post(Some(&session), "Runtime.releaseObjectGroup", json!({ "objectGroup": OBJECTS }));
+        }
     }
 
     /// Keeps an element that the browser knows by number, and gives the kit's number for it.
@@ -189,17 +198,6 @@ impl Page {
         let mut kits = self.memory().kits();
         if kits.get(frame_id).is_some_and(|known| Arc::ptr_eq(known, kit)) {
             kits.remove(frame_id);
-        }
-    }
-
-    /// Lets the page take input as if its window had the focus, which without a screen it has not.
-    pub(super) fn give_focus(&self) {
-        if !self.memory().focused.swap(true, Ordering::Relaxed) {
-            self.connection().post(
-                Some(self.session()),
-                "Emulation.setFocusEmulationEnabled",
-                json!({ "enabled": true }),
-            );
         }
     }
 

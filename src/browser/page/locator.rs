@@ -318,6 +318,7 @@ mod tests {
         assert_eq!(steps("#a >> text=b >> nth=-1").len(), 3);
         assert_eq!(steps("text=\"a >> b\"").len(), 1);
         assert_eq!(steps("[title=\"x >> y\"]").len(), 1);
+        assert_eq!(steps("a:has(b >> c)").len(), 1);
         assert_eq!(steps("text=It's here >> a").len(), 2);
         assert_eq!(steps("e12 >> button").len(), 2);
     }

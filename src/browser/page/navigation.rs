@@ -43,7 +43,7 @@ impl Page {
     /// `NavigationFailed` with the browser's reason (`download` when a file came of it),
     /// `NavigationTimeout`, and see [`PageError`].
     pub async fn navigate(&self, url: &str, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let work = async {
             let params = json!({ "url": url });
             self.command(self.session(), "Page.navigate", params, deadline).await
@@ -82,7 +82,7 @@ impl Page {
         wait_until: LoadState,
         deadline: Deadline,
     ) -> Result<Navigated, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let history = self.command(self.session(), "Page.getNavigationHistory", json!({}), deadline);
         let history = self.race_undone(mark, deadline, history).await?;
         let here = history["currentIndex"].as_i64().unwrap_or(0);
@@ -106,7 +106,7 @@ impl Page {
     /// # Errors
     /// See [`Page::navigate`].
     pub async fn reload(&self, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let url = self.url();
         let reloading = self.command(self.session(), "Page.reload", json!({}), deadline);
         self.race_undone(mark, deadline, reloading).await.map_err(|error| navigation_error(error, &url))?;

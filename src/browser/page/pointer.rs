@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::actionability::{Need, Obstacles, Spot};
-use super::call::{ActionDone, Mark};
+use super::call::ActionDone;
 use super::error::PageError;
 use super::keys::Modifier;
 use crate::browser::Page;
@@ -70,8 +70,7 @@ impl Page {
         options: &ClickOptions,
         deadline: Deadline,
     ) -> Result<ActionDone, PageError> {
-        let mark = self.free()?;
-        self.give_focus();
+        let mark = self.begin(deadline).await?;
         let need = Need { enabled: true, pointer: true, position: options.position };
         let bits = Modifier::bits(&options.modifiers);
         let spot = self.race_undone(mark, deadline, self.approach(selector, need, bits, deadline)).await?;
@@ -83,8 +82,7 @@ impl Page {
     /// # Errors
     /// See [`PageError`].
     pub async fn hover(&self, selector: &str, deadline: Deadline) -> Result<ActionDone, PageError> {
-        let mark: Mark = self.free()?;
-        self.give_focus();
+        let mark = self.begin(deadline).await?;
         let need = Need { enabled: false, pointer: true, position: None };
         let work = async { self.approach(selector, need, 0, deadline).await.map(|_| ()) };
         self.effect(mark, deadline, work).await
@@ -132,6 +130,7 @@ impl Page {
                 self.command(self.session(), "Input.dispatchMouseEvent", released, deadline).await?;
             }
         }
+        self.echo(deadline).await;
         Ok(())
     }
 }

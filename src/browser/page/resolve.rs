@@ -3,6 +3,7 @@
 //! A chain is walked part by part: parts that the kit can do go to it in one piece, roles go to the
 //! browser's accessibility engine, and a part that lands on a frame element goes on inside it.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -20,10 +21,8 @@ use crate::deadline::Deadline;
 const REST: Duration = Duration::from_millis(500);
 /// A request that has been in flight for this long is a stream and no sign of loading.
 const STREAM_AGE: Duration = Duration::from_secs(3);
-/// Elements in the middle of a chain that a role is looked for under.
+/// Elements in the middle of a chain that the next part is looked for under.
 const SCOPES_MAX: usize = 100;
-/// Elements that one role part may match.
-const ROLE_MATCHES_MAX: usize = 1000;
 /// Pauses between two looks at a document that changes all the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -100,14 +99,17 @@ impl Page {
     ) -> Result<Matches, KitError> {
         let main_frame_id = self.state().main_frame_id.clone();
         let mut walk = Walk { frame_id: main_frame_id, roots: None, steps: &locator.steps };
-        loop {
-            let Some(first) = walk.steps.first() else { break };
+        while let Some(first) = walk.steps.first() {
             match first {
                 Step::Reference { number } => {
                     let (frame_id, id) = self.referenced(*number, deadline).await?;
                     walk = Walk { frame_id, roots: Some(vec![id]), steps: &walk.steps[1..] };
                 }
-                Step::Role(query) => self.walk_role(&mut walk, query, deadline).await?,
+                Step::Role(query) => {
+                    if let Some(done) = self.walk_role(&mut walk, query, count_visible, deadline).await? {
+                        return Ok(done);
+                    }
+                }
                 _ => {
                     if let Some(done) = self.walk_script(selector, &mut walk, then, count_visible, deadline).await? {
                         return Ok(done);
@@ -188,7 +190,7 @@ impl Page {
         if let Some(id) = answer["enter"].as_u64() {
             let consumed = usize::try_from(answer["consumed"].as_u64().unwrap_or(0)).unwrap_or(0).min(scripted);
             walk.steps = &walk.steps[consumed..];
-            walk.frame_id = self.frame_inside(&walk.frame_id, id, deadline).await?;
+            walk.frame_id = self.frame_held(&walk.frame_id, id, deadline).await?.ok_or(KitError::Lost)?;
             walk.roots = None;
             return Ok(None);
         }
@@ -205,58 +207,74 @@ impl Page {
         Ok(None)
     }
 
-    /// The frame that a frame element holds.
-    async fn frame_inside(&self, frame_id: &FrameId, id: u64, deadline: Deadline) -> Result<FrameId, KitError> {
+    /// The frame that a kept element holds, when it is a frame's element.
+    async fn frame_held(&self, frame_id: &FrameId, id: u64, deadline: Deadline) -> Result<Option<FrameId>, KitError> {
         let kit = self.kit(frame_id, deadline).await?;
         let object_id = self.object_of(frame_id, id, deadline).await?;
         let node = self.kit_call(&kit.session, "DOM.describeNode", json!({ "objectId": object_id }), deadline).await?;
-        let inside = node["node"]["frameId"].as_str().map(FrameId::from).ok_or(KitError::Lost)?;
+        self.release_objects(frame_id);
+        let Some(inside) = node["node"]["frameId"].as_str().filter(|_| is_frame(&node["node"]["nodeName"])) else {
+            return Ok(None);
+        };
+        let inside = FrameId::from(inside);
         let known = self.state().frame(&inside).is_some();
-        known.then_some(inside).ok_or(KitError::Lost)
+        known.then_some(Some(inside)).ok_or(KitError::Lost)
     }
 
-    async fn walk_role(&self, walk: &mut Walk<'_>, query: &RoleQuery, deadline: Deadline) -> Result<(), KitError> {
-        if let Some([id]) = walk.roots.as_deref() {
-            // Without steps the kit only says whether it stands on a frame element.
-            let kit = self.kit(&walk.frame_id, deadline).await?;
-            let object_id = self.object_of(&walk.frame_id, *id, deadline).await?;
-            let node =
-                self.kit_call(&kit.session, "DOM.describeNode", json!({ "objectId": object_id }), deadline).await?;
-            if let Some(inside) = node["node"]["frameId"].as_str().filter(|_| is_frame(&node["node"]["nodeName"])) {
-                walk.frame_id = FrameId::from(inside);
-                walk.roots = None;
-            }
+    /// Does one role part. `Some` when it was the last one and matched several elements: then their
+    /// number is all that matters.
+    async fn walk_role(
+        &self,
+        walk: &mut Walk<'_>,
+        query: &RoleQuery,
+        count_visible: bool,
+        deadline: Deadline,
+    ) -> Result<Option<Matches>, KitError> {
+        if let Some([id]) = walk.roots.as_deref()
+            && let Some(inside) = self.frame_held(&walk.frame_id, *id, deadline).await?
+        {
+            walk.frame_id = inside;
+            walk.roots = None;
         }
-        let objects = match &walk.roots {
-            None => vec![self.document_of(&walk.frame_id, deadline).await?],
-            Some(ids) => {
-                let mut objects = Vec::with_capacity(ids.len());
-                for id in ids {
-                    objects.push(self.object_of(&walk.frame_id, *id, deadline).await?);
-                }
-                objects
-            }
-        };
-        let mut nodes: Vec<i64> = Vec::new();
-        for object_id in objects {
-            for node in self.query_role(&walk.frame_id, &object_id, query, deadline).await? {
-                if !nodes.contains(&node) && nodes.len() < ROLE_MATCHES_MAX {
-                    nodes.push(node);
-                }
-            }
+        let nodes = self.role_nodes(walk, query, deadline).await?;
+        let frame_id = walk.frame_id.clone();
+        walk.steps = &walk.steps[1..];
+        if walk.steps.is_empty() && nodes.len() > 1 && !count_visible {
+            let count = nodes.len() as u64;
+            return Ok(Some(Matches { frame_id, count, visible: 0, ids: Vec::new(), value: None }));
         }
-        // Several matches matter only to a part that follows; otherwise their number is enough.
         let mut ids = Vec::new();
-        for node in nodes {
-            match self.keep_backend_node(&walk.frame_id, node, deadline).await {
+        for node in nodes.into_iter().take(SCOPES_MAX) {
+            match self.keep_backend_node(&frame_id, node, deadline).await {
                 Ok(id) => ids.push(id),
+                // It went while the others were looked at.
                 Err(KitError::Lost) => {}
                 Err(error) => return Err(error),
             }
         }
         walk.roots = Some(ids);
-        walk.steps = &walk.steps[1..];
-        Ok(())
+        Ok(None)
+    }
+
+    /// The browser's numbers of the nodes below the walk's roots that `query` matches.
+    async fn role_nodes(&self, walk: &Walk<'_>, query: &RoleQuery, deadline: Deadline) -> Result<Vec<i64>, KitError> {
+        let mut objects = Vec::new();
+        match &walk.roots {
+            None => objects.push(self.document_of(&walk.frame_id, deadline).await?),
+            Some(ids) => {
+                for id in ids {
+                    objects.push(self.object_of(&walk.frame_id, *id, deadline).await?);
+                }
+            }
+        }
+        let mut nodes = Vec::new();
+        let mut seen = HashSet::new();
+        for object_id in objects {
+            let found = self.query_role(&walk.frame_id, &object_id, query, deadline).await?;
+            nodes.extend(found.into_iter().filter(|node| seen.insert(*node)));
+        }
+        self.release_objects(&walk.frame_id);
+        Ok(nodes)
     }
 
     async fn document_of(&self, frame_id: &FrameId, deadline: Deadline) -> Result<String, KitError> {

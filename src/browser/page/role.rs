@@ -135,6 +135,8 @@ mod tests {
     fn names_and_properties_are_read() {
         let query = parse("button[name=\"Save ] all\"][disabled=false][level=2]").expect("valid");
         assert_eq!(query.role, "button");
+        let escaped = parse(r#"button[name="a \"] b"]"#).expect("valid");
+        assert_eq!(escaped.exact_name(), Some("a \"] b"));
         assert_eq!(query.exact_name(), Some("Save ] all"));
         assert_eq!(query.properties, [("disabled".into(), "false".into()), ("level".into(), "2".into())]);
         assert_eq!(parse("link[name=\"a\" i]").expect("valid").name, Some(NameMatch::AnyCase("a".into())));

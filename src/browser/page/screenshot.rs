@@ -49,7 +49,7 @@ impl Page {
     /// `Unsupported` when the picture would be larger than [`SCREENSHOT_SIDE_MAX`], and see
     /// [`PageError`].
     pub async fn screenshot(&self, options: &ScreenshotOptions, deadline: Deadline) -> Result<Screenshot, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         self.race_undone(mark, deadline, self.capture(options, deadline)).await
     }
 

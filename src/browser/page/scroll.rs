@@ -35,7 +35,7 @@ impl Page {
         smooth: bool,
         deadline: Deadline,
     ) -> Result<ScrollOffset, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         self.race_undone(mark, deadline, self.scroll_to(target, smooth, deadline)).await
     }
 
@@ -79,7 +79,7 @@ impl Page {
     /// # Errors
     /// See [`PageError`].
     pub async fn content(&self, deadline: Deadline) -> Result<String, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let request = json!({ "page": "content" });
         let html = self.race_undone(mark, deadline, self.ask_main(&request, deadline)).await?;
         match html {

@@ -26,8 +26,7 @@ impl Page {
         delay: Duration,
         deadline: Deadline,
     ) -> Result<ActionDone, PageError> {
-        let mark = self.free()?;
-        self.give_focus();
+        let mark = self.begin(deadline).await?;
         let password_field = self.race_undone(mark, deadline, self.focus_element(selector, true, deadline)).await?;
         let done = self.effect(mark, deadline, self.type_all(text, delay, deadline)).await?;
         Ok(ActionDone { password_field, ..done })
@@ -43,6 +42,7 @@ impl Page {
                 paused.map_err(|_| PageError::Timeout)?;
             }
         }
+        self.echo(deadline).await;
         Ok(())
     }
 

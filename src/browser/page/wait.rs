@@ -103,7 +103,7 @@ impl Page {
     /// # Errors
     /// `WaitTimeout` at the deadline, and see [`PageError`].
     pub async fn wait_for_url(&self, pattern: &UrlPattern, deadline: Deadline) -> Result<String, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let matched = |state: &PageState| pattern.matches(&state.url).then(|| state.url.clone());
         self.wait_fact(mark, "the address", deadline, matched).await
     }
@@ -113,7 +113,7 @@ impl Page {
     /// # Errors
     /// `WaitTimeout` at the deadline, and see [`PageError`].
     pub async fn wait_for_load_state(&self, wanted: LoadState, deadline: Deadline) -> Result<String, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let reached = |state: &PageState| wanted.reached(state).then(|| state.url.clone());
         self.wait_fact(mark, wanted.name(), deadline, reached).await
     }
@@ -140,7 +140,7 @@ impl Page {
         deadline: Deadline,
     ) -> Result<(), PageError> {
         let locator = parse(selector)?;
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         let work = async {
             loop {
                 let frame_id = match self.matches(selector, &locator, None, true, deadline).await {

@@ -33,7 +33,9 @@ async fn every_target_is_captured_from_its_first_line() {
         let of_page = matches!(line, "shared first" | "service first") || event["page_id"].is_string();
         assert!(of_page, "{line}: {event}");
     }
-    bench.event(|event| event["kind"] == "network.request" && event["data"]["url"] == site.other_url("/data.json")).await;
+    bench
+        .event(|event| event["kind"] == "network.request" && event["data"]["url"] == site.other_url("/data.json"))
+        .await;
     let events = bench.events().await;
     let once = |line: &str| events.iter().filter(|event| event["data"]["text"] == line).count();
     assert_eq!(once("worker first") + once("service first") + once("shared first"), 3, "no line comes twice");
@@ -71,14 +73,18 @@ async fn two_thousand_fetches_are_told_from_request_to_body() {
     let site = Site::start(vec![("/", Answer::html("")), ("/x", Answer::new("text/plain", "body"))]).await;
     let bench = Bench::start().await;
     bench.open(&site.url("/")).await;
-    let all = "Promise.all(Array.from({length: 2000}, (_, i) => fetch('/x?' + i).then(r => r.text()))).then(a => a.length)";
-    assert_eq!(bench.evaluate(all).await, 2000);
+    let all = "Promise.all(Array.from({length: 2000}, (_, i) => fetch('/x?' + i).then(r => r.text()))).then(a => a.length, String)";
+    let fetched = bench.evaluate(all).await;
+    assert_eq!(fetched, 2000, "{:?}", bench.of_kind("network.failed").await);
     let events = bench.events().await;
-    let of = |kind: &str| events.iter().filter(|event| event["kind"] == kind && event["data"]["direction"] != "request").count();
+    let of = |kind: &str| {
+        events.iter().filter(|event| event["kind"] == kind && event["data"]["direction"] != "request").count()
+    };
     let requests = events.iter().filter(|event| event["data"]["resource_type"] == "fetch").count();
     assert_eq!(requests, 2000);
     assert_eq!((of("network.response"), of("network.finished"), of("network.body")), (2001, 2001, 2001));
-    let bodies = events.iter().filter(|event| event["kind"] == "network.body" && event["data"]["text"] == "body").count();
+    let bodies =
+        events.iter().filter(|event| event["kind"] == "network.body" && event["data"]["text"] == "body").count();
     assert_eq!(bodies, 2000);
     let state_is_quiet = bench.page.wait(limit(), |state| state.in_flight.is_empty().then_some(())).await;
     assert!(state_is_quiet.is_ok());
@@ -101,8 +107,19 @@ async fn a_request_keeps_its_id_and_its_secrets_stay_out() {
     bench.evaluate("console.log('see http://user:hush-7@example.test/?key=hush-8')").await;
     let events = bench.events().await;
     let redirect = events.iter().find(|event| event["kind"] == "network.redirect").expect("there was a redirect");
-    let kinds: Vec<_> = events.iter().filter(|event| event["request_id"] == redirect["request_id"]).map(|event| event["kind"].as_str()).collect();
-    for kind in ["network.request", "network.redirect", "network.response", "network.finished", "network.body", "network.headers"] {
+    let kinds: Vec<_> = events
+        .iter()
+        .filter(|event| event["request_id"] == redirect["request_id"])
+        .map(|event| event["kind"].as_str())
+        .collect();
+    for kind in [
+        "network.request",
+        "network.redirect",
+        "network.response",
+        "network.finished",
+        "network.body",
+        "network.headers",
+    ] {
         assert!(kinds.contains(&Some(kind)), "{kind} is missing in {kinds:?}");
     }
     let all = Value::Array(events).to_string();
@@ -116,7 +133,8 @@ async fn a_request_keeps_its_id_and_its_secrets_stay_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_becomes_an_artifact() {
     let content = vec![7u8; 300_000];
-    let file = Answer::new("application/octet-stream", content.clone()).with("Content-Disposition", "attachment; filename=a.bin");
+    let file = Answer::new("application/octet-stream", content.clone())
+        .with("Content-Disposition", "attachment; filename=a.bin");
     let site = Site::start(vec![("/", Answer::html("<a href=/file>x</a>")), ("/file", file)]).await;
     let bench = Bench::start().await;
     bench.open(&site.url("/")).await;
@@ -138,9 +156,16 @@ async fn sockets_dialogs_choosers_and_errors_are_told() {
     bench.open(&site.url("/")).await;
     bench.evaluate("new Promise(done => { new WebSocket('ws://127.0.0.1:9/').onclose = done })").await;
     bench.event(|event| event["kind"] == "websocket.closed").await;
-    bench.evaluate("setTimeout(() => { throw new TypeError('nobody caught me') }); Promise.reject(new Error('nor me')); 1").await;
+    bench
+        .evaluate(
+            "setTimeout(() => { throw new TypeError('nobody caught me') }); Promise.reject(new Error('nor me')); 1",
+        )
+        .await;
     let thrown = bench.event(|event| event["kind"] == "console.exception").await;
-    assert!(thrown["data"]["text"].as_str().is_some_and(|text| text.contains("caught me") || text.contains("nor me")), "{thrown}");
+    assert!(
+        thrown["data"]["text"].as_str().is_some_and(|text| text.contains("caught me") || text.contains("nor me")),
+        "{thrown}"
+    );
     bench.evaluate("setTimeout(() => { window.said = prompt('your name?', 'Ann') })").await;
     let opened = bench.page.wait(limit(), |state| state.dialog.clone()).await.expect("a dialog opens");
     assert_eq!((opened.dialog_type.as_str(), opened.default_prompt.as_deref()), ("prompt", Some("Ann")));
@@ -149,7 +174,12 @@ async fn sockets_dialogs_choosers_and_errors_are_told() {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     bench.page.arm_dialog(crate::browser::state::Armed { accept: false, prompt_text: None, until });
     assert_eq!(bench.evaluate("confirm('sure?')").await, false);
-    bench.command("Runtime.evaluate", serde_json::json!({ "expression": "document.querySelector('input').click()", "userGesture": true })).await;
+    bench
+        .command(
+            "Runtime.evaluate",
+            serde_json::json!({ "expression": "document.querySelector('input').click()", "userGesture": true }),
+        )
+        .await;
     let chooser = bench.page.wait(limit(), |state| state.file_chooser.clone()).await.expect("a chooser opens");
     assert!(!chooser.multiple && chooser.backend_node_id.is_some());
     let kinds: Vec<_> = bench.events().await.iter().map(|event| event["kind"].to_string()).collect();

@@ -11,19 +11,22 @@ use crate::journal::{Journal, Scope};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_browser_leaves_nothing() {
     for headless_shell in [true, false] {
-        let bench = Bench::with(&[], headless_shell).await;
-        let run = bench.run_directory();
+        let bench = Bench::in_directory(&"a-name-too-long-for-the-path-of-a-socket-".repeat(3), headless_shell).await;
+        let run = bench.run_directory.clone();
         let page = bench.browser.open_page(limit()).await.expect("a page opens");
         assert_eq!(bench.browser.active().as_ref(), Some(page.page_id()));
         bench.browser.close_page(page.page_id(), limit()).await.expect("it closes");
         assert_eq!(bench.browser.pages().len(), 1);
         assert_eq!(bench.browser.active().as_ref(), Some(bench.page.page_id()));
+        bench.evaluate("setTimeout(() => confirm('stay?'))").await;
+        bench.page.wait(limit(), |state| state.dialog.clone()).await.expect("a dialog opens");
         let group = bench.browser.process_id();
         let closed = bench.browser.close("requested", limit()).await;
         assert!(closed.group_gone && closed.profile_removed && !closed.killed, "{closed:?}");
         assert!(!runs(group));
         assert_eq!(std::fs::read_dir(run).expect("the run directory is the caller's").count(), 0);
-        let reasons: Vec<_> = bench.of_kind("page.closed").await.iter().map(|event| event["data"]["reason"].clone()).collect();
+        let reasons: Vec<_> =
+            bench.of_kind("page.closed").await.iter().map(|event| event["data"]["reason"].clone()).collect();
         assert_eq!(reasons, ["closed", "session_closed"]);
     }
 }
@@ -61,9 +64,18 @@ async fn a_launch_that_cannot_work_says_why() {
         let path = directory.path().to_owned();
         async move {
             let log = storage::log::Log::open(storage::log::LogOptions::new(path.join("log"))).expect("a log opens");
-            let artifacts = storage::artifact::ArtifactStore::open(&path.join("artifacts"), 1 << 20).expect("a store opens");
+            let artifacts =
+                storage::artifact::ArtifactStore::open(&path.join("artifacts"), 1 << 20).expect("a store opens");
             let scope = Scope::new("s".into(), "i".into(), "local".into());
-            let result = Browser::launch(options, scope, Journal::new(log.clone()), artifacts, std::sync::Arc::default(), limit()).await;
+            let result = Browser::launch(
+                options,
+                scope,
+                Journal::new(log.clone()),
+                artifacts,
+                std::sync::Arc::default(),
+                limit(),
+            )
+            .await;
             log.close().await.expect("the log closes");
             result.err()
         }
@@ -77,7 +89,10 @@ async fn a_launch_that_cannot_work_says_why() {
     let mut sandboxed = options(directory.path(), &[], true);
     sandboxed.sandbox = true;
     if crate::browser::chromium::os::is_root() {
-        assert!(matches!(launch(sandboxed).await, Some(LaunchError::SandboxUnavailable { .. })));
+        assert!(matches!(
+            launch(sandboxed).await,
+            Some(LaunchError::SandboxUnavailable { reason: "this process runs as root" })
+        ));
     }
     assert_eq!(std::fs::read_dir(directory.path().join("run")).map_or(0, Iterator::count), 0);
 }
@@ -108,7 +123,8 @@ async fn chromium_ends_with_a_killed_gateway() {
         let mut gateway = command.spawn().expect("the stand-in starts");
         let mut lines = tokio::io::BufReader::new(gateway.stdout.take().expect("it is piped")).lines();
         let group = loop {
-            let line = limit().bound(lines.next_line()).await.expect("in time").expect("it can be read").expect("it goes on");
+            let line =
+                limit().bound(lines.next_line()).await.expect("in time").expect("it can be read").expect("it goes on");
             if let Some((_, group)) = line.split_once("chromium=") {
                 break group.trim().parse::<u32>().expect("it tells a process id");
             }

@@ -13,7 +13,11 @@ use crate::browser::{CdpError, Connection};
 async fn odd_text_arrives() {
     let bench = Bench::start().await;
     bench.evaluate("console.log('lone \\ud800 surrogate')").await;
-    bench.evaluate("console.log('x'.repeat(1 << 20)); const o = {}; o.self = o; console.log(o, NaN, -0, 10n, Symbol('s'))").await;
+    bench
+        .evaluate(
+            "console.log('x'.repeat(1 << 20)); const o = {}; o.self = o; console.log(o, NaN, -0, 10n, Symbol('s'))",
+        )
+        .await;
     let big = bench.evaluate("'y'.repeat(100 << 20)").await;
     assert_eq!(big.as_str().map(str::len), Some(100 << 20));
     let half = bench.evaluate("'a\\udc00b'").await;
@@ -22,7 +26,8 @@ async fn odd_text_arrives() {
     assert_eq!(lines[0]["data"]["text"], "lone \u{fffd} surrogate");
     assert_eq!(lines[1]["data"]["text_bytes"], 1 << 20);
     assert_eq!(lines[1]["data"]["truncated_fields"], "text");
-    let handle = storage::ids::ArtifactHandle::from(lines[1]["data"]["text_artifact"].as_str().expect("the whole is kept"));
+    let handle =
+        storage::ids::ArtifactHandle::from(lines[1]["data"]["text_artifact"].as_str().expect("the whole is kept"));
     assert_eq!(bench.artifacts.length(&handle).expect("it is there"), 1 << 20);
     assert_eq!(lines[2]["data"]["text"], "{self: Object} NaN -0 10n Symbol(s)");
     bench.close().await;

@@ -9,6 +9,7 @@ mod hostile;
 pub(crate) mod site;
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ pub(crate) struct Bench {
     pub redactor: Arc<Redactor>,
     journal: Journal,
     artifacts: ArtifactStore,
-    directory: tempfile::TempDir,
+    pub run_directory: PathBuf,
+    _directory: tempfile::TempDir,
 }
 
 impl Bench {
@@ -43,7 +45,15 @@ impl Bench {
         Self::with(&[], true).await
     }
 
-    pub(crate) async fn with(arguments: &[&str], headless: bool) -> Self {
+    pub(crate) async fn with(arguments: &[&str], headless_shell: bool) -> Self {
+        Self::launch("run", arguments, headless_shell).await
+    }
+
+    pub(crate) async fn in_directory(run: &str, headless_shell: bool) -> Self {
+        Self::launch(run, &[], headless_shell).await
+    }
+
+    async fn launch(run: &str, arguments: &[&str], headless_shell: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let path = directory.path();
         let log = Log::open(LogOptions::new(path.join("log"))).expect("a new log opens");
@@ -51,17 +61,14 @@ impl Bench {
         let journal = Journal::new(log);
         let redactor = Arc::new(Redactor::new());
         let scope = Scope::new(SessionId::from("test"), InstanceId::from("instance"), Owner::from("local"));
-        let options = options(path, arguments, headless);
+        let options = LaunchOptions { run_directory: path.join(run), ..options(path, arguments, headless_shell) };
+        let run_directory = options.run_directory.clone();
         let browser = Browser::launch(options, scope, journal.clone(), artifacts.clone(), redactor.clone(), limit())
             .await
             .expect("Chromium starts");
         let first = browser.active().expect("there is a first page");
         let page = browser.page(&first).expect("the active page exists");
-        Self { browser, page, redactor, journal, artifacts, directory }
-    }
-
-    pub(crate) fn run_directory(&self) -> std::path::PathBuf {
-        self.directory.path().join("run")
+        Self { browser, page, redactor, journal, artifacts, run_directory, _directory: directory }
     }
 
     /// Loads `url` and waits for its `load` event.
@@ -93,6 +100,10 @@ impl Bench {
         self.browser.bodies_kept(limit()).await.expect("bodies are kept");
         let mark = SessionWarning { code: Symbol::fold("mark"), message: Clean::fixed("mark") };
         self.journal.commit_one(&storage::event::Context::default(), &mark).await.expect("the log records");
+        self.recorded()
+    }
+
+    fn recorded(&self) -> Vec<Value> {
         let mut events = Vec::new();
         let mut visit = |view: &storage::event::EventView<'_>| {
             let event = storage::event::json::event(view, "log");
@@ -111,7 +122,7 @@ impl Bench {
         let mut durable = self.journal.log().watch();
         loop {
             durable.borrow_and_update();
-            if let Some(found) = self.events().await.into_iter().find(&wanted) {
+            if let Some(found) = self.recorded().into_iter().find(&wanted) {
                 return found;
             }
             let more = deadline.bound(durable.changed()).await;
@@ -128,9 +139,9 @@ impl Bench {
     }
 }
 
-fn options(directory: &std::path::Path, arguments: &[&str], headless: bool) -> LaunchOptions {
+fn options(directory: &std::path::Path, arguments: &[&str], headless_shell: bool) -> LaunchOptions {
     LaunchOptions {
-        executable: find_executable(headless, None).expect("Chromium is installed"),
+        executable: find_executable(headless_shell, None).expect("Chromium is installed"),
         headless: true,
         sandbox: false,
         arguments: arguments.iter().map(ToString::to_string).collect(),

@@ -87,7 +87,8 @@ async fn serve(mut stream: TcpStream, pages: Arc<HashMap<&'static str, Answer>>)
             }
         };
         let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
-        let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         while buffer.len() < end + length.unwrap_or(0) {
             if stream.read_buf(&mut buffer).await? == 0 {
                 return Ok(());

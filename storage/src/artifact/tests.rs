@@ -131,7 +131,9 @@ fn a_shard_that_is_a_link_is_no_shard() {
 fn handles_of_another_form_are_unknown() {
     let (_directory, store) = store();
     let long = "a".repeat(33);
-    for digits in ["", "../../etc/passwd", "ABCDEF00112233445566778899aabbcc", &long, "0123456789abcdef0123456789abcdef"] {
+    for digits in
+        ["", "../../etc/passwd", "ABCDEF00112233445566778899aabbcc", &long, "0123456789abcdef0123456789abcdef"]
+    {
         let handle = ArtifactHandle::from(format!("art-{digits}"));
         assert!(matches!(store.path(&handle), Err(StorageError::UnknownHandle)), "{digits}");
     }

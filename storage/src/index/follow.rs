@@ -54,7 +54,8 @@ impl Follower {
     pub fn run(mut self) {
         let mut failures = 0;
         loop {
-            let end = catch_unwind(AssertUnwindSafe(|| self.live())).unwrap_or_else(|panic| End::Failed(text_of(&*panic)));
+            let end =
+                catch_unwind(AssertUnwindSafe(|| self.live())).unwrap_or_else(|panic| End::Failed(text_of(&*panic)));
             let End::Failed(reason) = end else { break };
             failures += 1;
             self.shared.progress.send_modify(|progress| progress.reached_seq = 0);
@@ -65,7 +66,10 @@ impl Follower {
                 return;
             }
             tracing::warn!(reason, "the index is made again from the log");
-            self.shared.standing().reason = Some(reason);
+            {
+                let mut standing = self.shared.standing();
+                (standing.state, standing.reason) = (IndexState::Opening, Some(reason));
+            }
             if let Err(error) = self.discard() {
                 self.shared.give_up(error);
                 return;
@@ -133,7 +137,8 @@ impl Follower {
             self.discard()?;
         }
         std::fs::write(&opening, b"").map_err(|error| error.to_string())?;
-        let opened = catch_unwind(AssertUnwindSafe(|| Store::open(&files))).unwrap_or_else(|panic| Err(text_of(&*panic)));
+        let opened =
+            catch_unwind(AssertUnwindSafe(|| Store::open(&files))).unwrap_or_else(|panic| Err(text_of(&*panic)));
         std::fs::remove_file(&opening).map_err(|error| error.to_string())?;
         let (store, meta) = opened?;
         let Some(meta) = meta else { return Ok((store, Meta::empty(self.reader.log_id()))) };
@@ -226,6 +231,7 @@ fn said(failure: Failure) -> String {
 }
 
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    let text =
+        panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it panicked".into())
 }

@@ -6,8 +6,8 @@
 //! and the same. Nobody who opens the index waits for it.
 
 mod entry;
-mod follow;
 mod fold;
+mod follow;
 mod rows;
 mod store;
 mod view;

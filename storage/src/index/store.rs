@@ -5,7 +5,9 @@
 //! says why, upon which the caller throws the directory away and begins again from the log.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::index::wire::{FORMAT, Meaningless, Parts, Space, Taken};
 use crate::log::Position;
@@ -14,6 +16,10 @@ use crate::log::Position;
 const CACHE_BYTES: u64 = 8 * 1024 * 1024;
 /// How often sled writes what it holds, in milliseconds. A crash costs re-reading that much of the log.
 const FLUSH_MILLIS: u64 = 500;
+/// How long an earlier store of this process may take to let go of its files, and how often that is
+/// looked at.
+const RELEASE_MILLIS_MAX: u64 = 2_000;
+const RELEASE_LOOK_MILLIS: u64 = 2;
 const META_KEY: &[u8] = &[Space::Meta as u8];
 
 /// An open index on disk. Cheap to clone.
@@ -66,6 +72,7 @@ impl Meta {
 impl Store {
     /// Opens or creates. `None` in the second place: there is nothing usable inside.
     pub fn open(directory: &Path) -> Result<(Self, Option<Meta>), String> {
+        wait_for_release(&directory.join("db"))?;
         let config = sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).flush_every_ms(Some(FLUSH_MILLIS));
         let store = Self { db: config.open().map_err(said)? };
         let meta = match store.db.get(META_KEY).map_err(said)? {
@@ -130,6 +137,21 @@ impl Store {
     }
 }
 
+/// sled lets go of its file lock a moment after its last handle is gone. Only an earlier store of this
+/// process can hold it, for the log's lock keeps other processes out. The lock has no wait with a
+/// deadline, hence the looks at intervals.
+fn wait_for_release(file: &Path) -> Result<(), String> {
+    let until = Instant::now() + Duration::from_millis(RELEASE_MILLIS_MAX);
+    let Ok(file) = File::open(file) else { return Ok(()) };
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        if Instant::now() >= until {
+            return Err("its files are still held".into());
+        }
+        std::thread::sleep(Duration::from_millis(RELEASE_LOOK_MILLIS));
+    }
+    Ok(())
+}
+
 fn counts(key: &[u8]) -> bool {
     key != META_KEY && key.first() != Some(&(Space::Checkpoint as u8))
 }
@@ -141,4 +163,48 @@ fn mark(key: &[u8], value: &[u8]) -> u64 {
 
 fn said(error: sled::Error) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store with two entries, changed behind its back by `damage`, opened again.
+    fn reopened(damage: impl Fn(&sled::Db)) -> Result<Option<Meta>, String> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (store, meta) = Store::open(directory.path()).expect("opens");
+        assert_eq!(meta, None);
+        let mut meta = Meta::empty("log");
+        meta.reached_seq = 9;
+        let puts = [(b"b1".to_vec(), b"one".to_vec()), (b"b2".to_vec(), b"two".to_vec())].into();
+        store.apply(&puts, &mut meta).expect("written");
+        // Writing an entry again replaces its share of the sum.
+        store.apply(&puts, &mut meta).expect("written");
+        damage(&store.db);
+        store.flush().expect("flushed");
+        drop(store);
+        Store::open(directory.path()).map(|(_, meta)| meta)
+    }
+
+    #[test]
+    fn entries_that_went_missing_or_changed_are_noticed() {
+        let whole = reopened(|db| {
+            db.insert(key_of_checkpoint(), &[0; 8]).expect("checkpoints come and go");
+        });
+        assert_eq!(whole.map(|meta| meta.map(|meta| meta.reached_seq)), Ok(Some(9)));
+        let damages: [&dyn Fn(&sled::Db); 4] = [
+            &|db| drop(db.remove(b"b1").expect("removed")),
+            &|db| drop(db.insert(b"b2", b"2").expect("changed")),
+            &|db| drop(db.insert(b"b3", b"three").expect("added")),
+            &|db| drop(db.remove(META_KEY).expect("removed")),
+        ];
+        for (number, damage) in damages.iter().enumerate() {
+            let noticed = reopened(damage).expect_err("the damage is noticed");
+            assert!(noticed.starts_with("its entries do not") || noticed.ends_with("no head"), "{number}: {noticed}");
+        }
+    }
+
+    fn key_of_checkpoint() -> Vec<u8> {
+        crate::index::wire::key(Space::Checkpoint, &["archive"], None)
+    }
 }

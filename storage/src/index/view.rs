@@ -166,7 +166,12 @@ impl View {
     }
 
     /// Key of the step in which events after `after` begin: it may have begun before them.
-    fn step_holding(&self, prefix: &[u8], after: Option<u64>, place: &dyn Fn(u64) -> Vec<u8>) -> Result<Vec<u8>, Failure> {
+    fn step_holding(
+        &self,
+        prefix: &[u8],
+        after: Option<u64>,
+        place: &dyn Fn(u64) -> Vec<u8>,
+    ) -> Result<Vec<u8>, Failure> {
         let Some(after) = after else { return Ok(prefix.to_vec()) };
         let next = place(after.saturating_add(1));
         match self.range(prefix, &next, true).next().transpose()? {

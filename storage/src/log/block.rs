@@ -3,8 +3,8 @@
 //! Byte layout: see format.rs. What must stay true: a header or a content that differs from what was
 //! written by even one bit is never returned as events.
 
-use super::format::{put, u32_at, u64_at};
 use super::Position;
+use super::format::{put, u32_at, u64_at};
 use crate::event::{DecodeError, EventView};
 use crate::ids::SessionId;
 use crate::limits::BLOCK_BYTES_MAX;
@@ -53,9 +53,9 @@ pub struct BlockHeader {
 /// it never changes.
 #[must_use]
 pub fn page_bit(page_id: &str) -> u64 {
-    let hash = page_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = page_id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     1 << ((hash ^ (hash >> 32)) & 63)
 }
 

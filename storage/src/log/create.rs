@@ -63,11 +63,7 @@ pub(super) fn create(
 }
 
 /// Whether what lies here is a creation that never ended, and holds no event.
-pub(super) fn was_interrupted(
-    io: &dyn StorageIo,
-    directory: &Path,
-    listing: &Listing,
-) -> Result<bool, StorageError> {
+pub(super) fn was_interrupted(io: &dyn StorageIo, directory: &Path, listing: &Listing) -> Result<bool, StorageError> {
     let unfinished_mark = mark::FILE_NAME.to_owned() + UNFINISHED;
     if listing.has_mark || !listing.unfinished.contains(&unfinished_mark) {
         return Ok(false);

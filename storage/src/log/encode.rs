@@ -6,17 +6,15 @@
 use std::collections::HashMap;
 
 use super::block::{BlockHeader, FIXED_BYTES, page_bit, put_block};
+use crate::event::catalog::NUMBER_MAX;
 use crate::event::codec::{ContextField, FIRST_FIELD, put_record};
 use crate::event::{Draft, EventView, FieldKind, KINDS};
-use crate::event::catalog::NUMBER_MAX;
 use crate::ids::SessionId;
-use crate::limits::BLOCK_BYTES_MAX;
+use crate::limits::BLOCK_BYTES_TARGET;
 
 /// Shorter events are stored as they are: a zstd frame would hardly shrink them.
 const COMPRESS_BYTES_MIN: usize = 512;
 const COMPRESSION_LEVEL: i32 = 1;
-/// Length, number and time in front of an event's body.
-const RECORD_OVERHEAD_BYTES: usize = 30;
 
 pub(super) struct Encoder {
     compressor: zstd::bulk::Compressor<'static>,
@@ -62,7 +60,7 @@ impl Encoder {
                 open.len() - 1
             });
             let block = &mut open[place];
-            if block.raw.len() + draft.body.len() + RECORD_OVERHEAD_BYTES > BLOCK_BYTES_MAX {
+            if block.raw.len() >= BLOCK_BYTES_TARGET {
                 full.push(std::mem::replace(block, Open::new(draft.session_id.clone(), seq, now_micros)));
             }
             let start = block.raw.len();

@@ -1,16 +1,21 @@
 //! Keeps the mark in step with the log: writes each slot, and syncs it on a thread of its own.
 //!
-//! What must stay true: a commit is acknowledged only when the mark of the commit before it is on
-//! stable storage. A sync that failed is never tried again; every later step fails.
+//! What must stay true: a commit is acknowledged only when its mark is written, so that the death of
+//! the process never leaves the mark behind; the mark is synced soon after, so that it lags a power cut
+//! by a few commits at most. It need not do better: what an acknowledgement rests on is the segment's
+//! sync, and a sync of the mark for each commit would halve the rate of commits to no reader's gain. A
+//! sync that failed is never tried again; every later step fails.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::Durable;
 use super::mark::Mark;
 use super::storage_io::StorageFile;
 use crate::StorageError;
+use crate::limits::MARK_SYNC_MILLIS;
 
 pub(super) struct MarkKeeper {
     latest: Mark,
@@ -30,6 +35,8 @@ struct State {
     written: u64,
     synced: u64,
     failure: Option<String>,
+    /// Somebody waits for the sync.
+    hurried: bool,
     stopping: bool,
 }
 
@@ -39,7 +46,7 @@ impl MarkKeeper {
     /// # Errors
     /// When no thread can be started.
     pub fn start(latest: Mark, file: Arc<dyn StorageFile>, path: PathBuf) -> Result<Self, StorageError> {
-        let state = State { written: latest.counter, synced: latest.counter, failure: None, stopping: false };
+        let state = State { written: latest.counter, synced: latest.counter, failure: None, hurried: false, stopping: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let (for_thread, synced_file) = (shared.clone(), file.clone());
         let thread = std::thread::Builder::new()
@@ -49,12 +56,14 @@ impl MarkKeeper {
         Ok(Self { latest, file, path, shared, thread: Some(thread) })
     }
 
-    /// Writes the mark of a log that is durable up to `durable`, once the one before it is synced.
+    /// Writes the mark of a log that is durable up to `durable`.
     ///
     /// # Errors
     /// When this write or an earlier sync failed.
     pub fn advance(&mut self, durable: Durable, clean: bool) -> Result<(), StorageError> {
-        self.settle()?;
+        if let Some(reason) = &self.shared.lock().failure {
+            return Err(StorageError::Unavailable { reason: reason.clone() });
+        }
         self.latest.counter += 1;
         self.latest.durable = durable;
         self.latest.clean = clean;
@@ -70,6 +79,8 @@ impl MarkKeeper {
     /// When the sync failed.
     pub fn settle(&self) -> Result<(), StorageError> {
         let mut state = self.shared.lock();
+        state.hurried = true;
+        self.shared.changed.notify_all();
         while state.synced < state.written && state.failure.is_none() {
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -105,6 +116,14 @@ impl Shared {
             if state.written == state.synced {
                 return;
             }
+            if !state.hurried && !state.stopping {
+                // Commits that follow at once share this sync.
+                let soon = Duration::from_millis(MARK_SYNC_MILLIS);
+                let calm = |state: &mut State| !state.hurried && !state.stopping;
+                let waited = self.changed.wait_timeout_while(state, soon, calm);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            state.hurried = false;
             let written = state.written;
             drop(state);
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.sync_data()));

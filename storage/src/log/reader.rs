@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::block::{Block, BlockHeader, FIXED_BYTES, Found, read_header};
 use super::directory::Listing;
-use super::format::{LOG_ID_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark::{self, Mark};
 use super::storage_io::StorageFile;
 use super::walk::BlockWalk;
@@ -299,4 +299,3 @@ fn read_mark(file: &dyn StorageFile, path: &Path, directory: &Path) -> Result<Ma
 }
 
 const _: () = assert!(FIRST_READ_BYTES > FIXED_BYTES + super::block::SESSION_ID_BYTES_MAX);
-const _: () = assert!(LOG_ID_BYTES == 12);

@@ -99,11 +99,7 @@ fn without_mark(io: &dyn StorageIo, directory: &Path, listing: &Listing, what: &
 }
 
 /// A segment's header and file; `None` when its header is not whole.
-fn open_segment(
-    io: &dyn StorageIo,
-    directory: &Path,
-    number: u32,
-) -> Result<Option<SegmentFile>, StorageError> {
+fn open_segment(io: &dyn StorageIo, directory: &Path, number: u32) -> Result<Option<SegmentFile>, StorageError> {
     let path = directory.join(segment_name(number));
     let file = io.open(&path).map_err(StorageError::io("open", &path))?;
     let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];
@@ -135,7 +131,11 @@ impl Recovery<'_> {
     fn check_segments(&mut self, listing: &Listing) -> Result<(), StorageError> {
         let (oldest, marked) = (self.mark.oldest_segment, self.mark.durable.end.segment);
         if oldest == 0 || oldest > marked {
-            return Err(self.damaged(self.mark.oldest_seq, self.mark.durable.last_seq, "the high-water mark contradicts itself"));
+            return Err(self.damaged(
+                self.mark.oldest_seq,
+                self.mark.durable.last_seq,
+                "the high-water mark contradicts itself",
+            ));
         }
         let newest = listing.segments.last().copied().unwrap_or(0).max(marked);
         for number in oldest..=newest {
@@ -200,14 +200,16 @@ impl Recovery<'_> {
             let path = self.directory.join(segment_name(header.number));
             let length = file.length().map_err(StorageError::io("read", &path))?;
             let mut walk = CommitWalk::new(file.clone(), header.first_seq, length);
-            let mut reached = Reached {
-                last_seq: header.first_seq.saturating_sub(1),
-                end: u64::from(SEGMENT_HEADER_BYTES),
-            };
+            let mut reached =
+                Reached { last_seq: header.first_seq.saturating_sub(1), end: u64::from(SEGMENT_HEADER_BYTES) };
             if index == first_index {
                 reached = self.walk_to_mark(&mut walk, &path, reached)?;
             } else if header.first_seq != last_seq + 1 {
-                return Err(self.damaged(last_seq + 1, header.first_seq.saturating_sub(1), "events between two segments are missing"));
+                return Err(self.damaged(
+                    last_seq + 1,
+                    header.first_seq.saturating_sub(1),
+                    "events between two segments are missing",
+                ));
             }
             let kept_from = reached.end;
             reached = walk_tail(&mut walk, &path, reached)?;
@@ -216,7 +218,11 @@ impl Recovery<'_> {
                 // The next segment was begun only after this one was complete and durable.
                 if reached.end != length {
                     let next_seq = self.files[index + 1].0.first_seq;
-                    return Err(self.damaged(last_seq + 1, next_seq.saturating_sub(1), "a sealed segment is not whole"));
+                    return Err(self.damaged(
+                        last_seq + 1,
+                        next_seq.saturating_sub(1),
+                        "a sealed segment is not whole",
+                    ));
                 }
                 continue;
             }

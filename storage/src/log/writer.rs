@@ -79,9 +79,7 @@ impl Writer {
 
     fn attempt(&mut self, work: &Work) -> Result<(), StorageError> {
         match work {
-            Work::Commit(requests) => {
-                self.append(&mut requests.iter().flat_map(|request| &request.drafts)).map(|_| ())
-            }
+            Work::Commit(requests) => self.append(&mut requests.iter().flat_map(|request| &request.drafts)).map(|_| ()),
             Work::Seal(_) => self.seal(),
             Work::Stop => self.marks.settle(),
         }

@@ -70,7 +70,9 @@ impl CursorKey {
     /// When the file cannot be read or made, is no plain file of the right length, or is open to others.
     pub fn load_or_create(path: &Path) -> Result<Self, StorageError> {
         match Self::create(path) {
-            Err(StorageError::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Self::load(path),
+            Err(StorageError::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+                Self::load(path)
+            }
             other => other,
         }
     }
@@ -98,11 +100,14 @@ impl CursorKey {
             .mode(0o600)
             .open(&draft)
             .map_err(StorageError::io("create", &draft))?;
-        let written = file.write_all(&*key.0).and_then(|()| file.sync_all()).and_then(|()| std::fs::hard_link(&draft, path));
+        let written =
+            file.write_all(&*key.0).and_then(|()| file.sync_all()).and_then(|()| std::fs::hard_link(&draft, path));
         let _ = std::fs::remove_file(&draft);
         written.map_err(StorageError::io("create", path))?;
         if let Some(parent) = path.parent() {
-            std::fs::File::open(parent).and_then(|directory| directory.sync_all()).map_err(StorageError::io("sync", parent))?;
+            std::fs::File::open(parent)
+                .and_then(|directory| directory.sync_all())
+                .map_err(StorageError::io("sync", parent))?;
         }
         Ok(key)
     }
@@ -115,7 +120,8 @@ impl CursorKey {
             .map_err(StorageError::io("open", path))?;
         let facts = file.metadata().map_err(StorageError::io("read", path))?;
         if !facts.is_file() || facts.len() != KEY_BYTES as u64 || facts.mode() & 0o077 != 0 {
-            let wrong = std::io::Error::new(std::io::ErrorKind::InvalidData, "is no cursor key that only its owner may read");
+            let wrong =
+                std::io::Error::new(std::io::ErrorKind::InvalidData, "is no cursor key that only its owner may read");
             return Err(StorageError::io("read", path)(wrong));
         }
         let mut key = [0; KEY_BYTES];

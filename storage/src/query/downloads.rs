@@ -16,8 +16,7 @@ use crate::query::owned::OwnedEvent;
 use crate::query::walk::gather;
 
 /// Kinds that the downloads of a page are made of, for what is declared missing.
-const STREAM: [Kind; 4] =
-    [Kind::DownloadStarted, Kind::DownloadProgress, Kind::DownloadFinished, Kind::DownloadFailed];
+const STREAM: [Kind; 4] = [Kind::DownloadStarted, Kind::DownloadProgress, Kind::DownloadFinished, Kind::DownloadFailed];
 
 /// One download with its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]

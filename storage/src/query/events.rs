@@ -57,6 +57,14 @@ impl<T> Found<T> {
 impl Wanted {
     /// A walk that passes over the blocks that `filter` rules out.
     pub(super) fn walk<'a>(&'a self, view: &'a View, filter: &'a crate::query::CompiledFilter) -> Walk<'a> {
-        Walk { view, filter, owner: &self.owner, order: self.order, after: self.after, troubles: false, until: self.until }
+        Walk {
+            view,
+            filter,
+            owner: &self.owner,
+            order: self.order,
+            after: self.after,
+            troubles: false,
+            until: self.until,
+        }
     }
 }

@@ -76,7 +76,8 @@ impl StatusFilter {
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let wrong = || FilterError {
             field: "status",
-            reason: "give a code such as 404, a class such as 4xx, or a range such as 400-499, within 100 to 599".into(),
+            reason: "give a code such as 404, a class such as 4xx, or a range such as 400-499, within 100 to 599"
+                .into(),
         };
         let code = |part: &str| {
             let digits = part.len() == 3 && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -15,7 +15,8 @@ use crate::query::cursor::{Binding, CursorKey, List, Order};
 use crate::query::downloads::{self, DownloadRow};
 use crate::query::matching::CompiledFilter;
 use crate::query::owned::OwnedEvent;
-use crate::query::requests::{self, RequestDetail, RequestRow};
+use crate::query::request_row::RequestRow;
+use crate::query::requests::{self, RequestDetail};
 use crate::query::walk::Walked;
 use crate::query::{CATCH_UP_MILLIS, PAGE_SCAN_MILLIS, events};
 

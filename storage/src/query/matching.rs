@@ -163,7 +163,11 @@ impl CompiledFilter {
         let numbers = inner.numbers.get(usize::from(view.kind_number)).unwrap_or(&NO_FIELDS);
         let mut wanted = inner.wanted;
         for (number, value) in view.fields() {
-            let holds = if number < FIRST_FIELD { inner.context_holds(number, value) } else { inner.holds(numbers, number, value) };
+            let holds = if number < FIRST_FIELD {
+                inner.context_holds(number, value)
+            } else {
+                inner.holds(numbers, number, value)
+            };
             match holds {
                 Some(false) => return false,
                 Some(true) => wanted -= 1,
@@ -186,7 +190,8 @@ impl Compiled {
 
     /// `None` when nothing is asked of this field.
     fn holds(&self, numbers: &FieldNumbers, number: u32, value: ValueRef<'_>) -> Option<bool> {
-        let condition = numbers.iter().position(|field| *field == number).filter(|condition| self.active[*condition])?;
+        let condition =
+            numbers.iter().position(|field| *field == number).filter(|condition| self.active[*condition])?;
         Some(self.condition_holds(condition, value))
     }
 

@@ -12,6 +12,7 @@ mod filter;
 mod ledger;
 mod matching;
 mod owned;
+mod request_row;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,8 @@ pub use ledger::{Ledger, Page, PageRequest};
 pub(crate) use matching::BlockFacts;
 pub use matching::CompiledFilter;
 pub use owned::OwnedEvent;
-pub use requests::{BodyFacts, RequestDetail, RequestRow, RequestState};
+pub use request_row::{BodyFacts, RequestRow, RequestState};
+pub use requests::RequestDetail;
 
 /// A read waits at most this long for the index; then it reads what is not indexed from the log itself.
 pub const CATCH_UP_MILLIS: u64 = 2_000;

@@ -69,7 +69,9 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            if self.step(&wanted, &step.only, &mut sight, visit, &mut walked)?.is_break() || Instant::now() >= self.until {
+            if self.step(&wanted, &step.only, &mut sight, visit, &mut walked)?.is_break()
+                || Instant::now() >= self.until
+            {
                 return Ok(walked);
             }
         }
@@ -178,7 +180,8 @@ impl Walk<'_> {
                 Err(failure) => return Some(Err(failure)),
             };
             let mut seqs = vec![seq];
-            while let Some(Ok((seq, _))) = troubles.next_if(|next| matches!(next, Ok((_, other)) if *other == position)) {
+            while let Some(Ok((seq, _))) = troubles.next_if(|next| matches!(next, Ok((_, other)) if *other == position))
+            {
                 seqs.push(seq);
             }
             seqs.sort_unstable();

@@ -46,7 +46,7 @@ impl Client {
 
     async fn send(&self, tool: &str, arguments: JsonObject) -> Result<RequestHandle<RoleClient>, ServiceError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(Box::new(CallToolRequest::new(params)));
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         self.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await
     }
 

@@ -5,20 +5,30 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-/// A fresh directory; clones are the same directory.
+/// A directory; clones are the same one.
 #[derive(Clone)]
-pub struct DataDir(Arc<TempDir>);
+pub struct DataDir {
+    path: PathBuf,
+    /// Removes it with the last clone.
+    _fresh: Option<Arc<TempDir>>,
+}
 
 impl DataDir {
     #[must_use]
     pub fn fresh() -> Self {
         let directory = tempfile::Builder::new().prefix("pageledger-it-").tempdir().expect("a temporary directory");
-        Self(Arc::new(directory))
+        Self { path: directory.path().to_owned(), _fresh: Some(Arc::new(directory)) }
+    }
+
+    /// A directory that stays when the test has ended.
+    #[must_use]
+    pub fn kept(path: PathBuf) -> Self {
+        Self { path, _fresh: None }
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
 
     /// Every file below it, sorted.

@@ -3,7 +3,8 @@
 //! Nothing here waits by the clock: a wait is for a fact, with a limit. Processes are known by their
 //! ancestry, never by their names.
 
-#![allow(dead_code)]
+// Not every user of this needs all of it.
+#![allow(dead_code, unused_imports)]
 
 pub mod client;
 pub mod data;

@@ -264,7 +264,7 @@ const actions = {
       target.value = value;
       if (target.value !== value && !(target.type === "range" && value !== "" && Number(target.value) === Number(value))) {
         target.value = before;
-        return { reason: `not editable: <input type=${target.type}> does not take this value` };
+        return { reason: `not editable: <input type=${target.type}> does not take this value`, quiet: true };
       }
       target.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
       target.dispatchEvent(new Event("change", { bubbles: true }));
@@ -273,7 +273,7 @@ const actions = {
     if (target instanceof HTMLSelectElement) {
       const wanted = [...target.options].find((option) => option.value === want.value) ||
         [...target.options].find((option) => squeeze(option.label) === squeeze(want.value));
-      if (!wanted) return { reason: "not editable: <select> has no such option" };
+      if (!wanted) return { reason: "not editable: <select> has no such option", quiet: true };
       target.focus();
       target.value = wanted.value;
       wanted.selected = true;
@@ -282,7 +282,7 @@ const actions = {
       return { ok: true, done: true, password };
     }
     if (target instanceof HTMLInputElement && target.type === "number" && want.value !== "" && isNaN(Number(want.value))) {
-      return { reason: "not editable: <input type=number> takes only numbers" };
+      return { reason: "not editable: <input type=number> takes only numbers", quiet: true };
     }
     target.focus();
     if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) {

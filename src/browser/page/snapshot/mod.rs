@@ -55,7 +55,7 @@ impl Page {
     /// # Errors
     /// See [`PageError`].
     pub async fn snapshot(&self, deadline: Deadline) -> Result<Snapshot, PageError> {
-        let mark = self.free()?;
+        let mark = self.begin(deadline).await?;
         self.race_undone(mark, deadline, self.take_snapshot(deadline)).await
     }
 

@@ -256,3 +256,55 @@ fn cut(text: &str) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::browser::page::ax::Nodes;
+
+    fn tree(nodes: &str) -> FrameTree {
+        let Nodes { nodes } = serde_json::from_str(&format!(r#"{{"nodes":[{nodes}]}}"#)).expect("nodes");
+        FrameTree { frame_id: FrameId::from("f"), loader_id: Arc::from("l"), nodes }
+    }
+
+    fn text(nodes: &str) -> String {
+        render(&[tree(nodes)], &|_, _| None, &mut |_, backend| u32::try_from(backend).unwrap_or(0)).text
+    }
+
+    const ROOT: &str =
+        r#"{"nodeId":"1","role":{"value":"RootWebArea"},"childIds":["2","3","4","9"],"backendDOMNodeId":1}"#;
+
+    #[test]
+    fn names_texts_values_and_states_become_short_lines() {
+        let shown = text(&format!(
+            r#"{ROOT},
+            {{"nodeId":"2","role":{{"value":"button"}},"name":{{"value":"Say \"hi\""}},"backendDOMNodeId":2,"childIds":["5"],
+              "properties":[{{"name":"disabled","value":{{"value":true}}}}]}},
+            {{"nodeId":"5","role":{{"value":"StaticText"}},"name":{{"value":"Say \"hi\""}}}},
+            {{"nodeId":"3","ignored":true,"role":{{"value":"none"}},"childIds":["6"]}},
+            {{"nodeId":"6","role":{{"value":"paragraph"}},"childIds":["7","8"]}},
+            {{"nodeId":"7","role":{{"value":"StaticText"}},"name":{{"value":"key: "}}}},
+            {{"nodeId":"8","role":{{"value":"StaticText"}},"name":{{"value":"value"}}}},
+            {{"nodeId":"4","role":{{"value":"textbox"}},"name":{{"value":"Pin"}},"value":{{"value":"\u2022\u2022"}},"backendDOMNodeId":4}}"#
+        ));
+        assert_eq!(
+            shown,
+            "- button \"Say \\\"hi\\\"\" [disabled] [ref=e2]\n- paragraph: \"key: value\"\n- textbox \"Pin\" [ref=e4]: \"[hidden]\"\n"
+        );
+    }
+
+    #[test]
+    fn hostile_trees_end() {
+        let circle = r#"{"nodeId":"2","role":{"value":"list"},"childIds":["2","3","1","none"]},{"nodeId":"3"},{"childIds":["3"]}"#;
+        assert_eq!(text(&format!("{ROOT},{circle}")), "- list\n");
+        assert_eq!(text(""), "");
+        let depth = 50_000;
+        let link = |n: usize| format!(r#"{{"nodeId":"{n}","role":{{"value":"list"}},"childIds":["{}"]}}"#, n + 1);
+        let deep: Vec<String> = (0..depth).map(link).collect();
+        let shown = text(&deep.join(","));
+        assert_eq!(shown.lines().count(), depth);
+        assert!(shown.len() < depth * 140, "{}", shown.len());
+    }
+}

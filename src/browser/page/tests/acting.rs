@@ -75,7 +75,7 @@ async fn an_action_waits_for_its_element_to_be_ready() {
     let bench = Bench::start().await;
     let body = format!(
         "{LOG}<button id=slow disabled style='position:relative;left:0;transition:left .3s'>Slow</button><div id=room></div>\
-         <script>setTimeout(() => {{ slow.style.left = '200px' }}, 100); setTimeout(() => {{ slow.disabled = false }}, 200);\
+         <script>setTimeout(() => {{ slow.style.left = '200px' }}, 100); setTimeout(() => {{ slow.disabled = false }}, 1000);\
          setTimeout(() => {{ room.innerHTML = '<button id=late>Late</button>' }}, 400)</script>"
     );
     bench.show(&body).await;

@@ -71,9 +71,13 @@ async fn scripts_that_throw_or_never_end_are_told_apart() {
             "{expression}: {thrown:?}"
         );
     }
-    for expression in
-        ["for (;;);", "new Promise(() => {})", "await null; for (;;);", "Promise.resolve().then(() => { for (;;); })"]
-    {
+    for expression in [
+        "for (;;);",
+        "setTimeout(() => { for (;;); }); new Promise(() => {})",
+        "new Promise(() => {})",
+        "await null; for (;;);",
+        "Promise.resolve().then(() => { for (;;); })",
+    ] {
         let began = Instant::now();
         let endless = page.evaluate(expression, Deadline::after(Duration::from_millis(300))).await;
         assert!(matches!(endless, Err(PageError::Timeout)), "{expression}: {endless:?}");

@@ -145,6 +145,23 @@ async fn a_tail_torn_at_any_byte_is_cut_back_to_whole_commits_and_kept_aside() {
 }
 
 #[tokio::test]
+async fn what_was_cut_once_is_gone_for_good() {
+    let directory = temporary();
+    let log = open(directory.path());
+    let end = log.watch().borrow().end.offset as usize;
+    drop(log);
+    let path = directory.path().join("log/000001.seg");
+    let mut bytes = std::fs::read(&path).expect("it can be read");
+    bytes[end..end + 8000].fill(0xa5);
+    std::fs::write(&path, bytes).expect("it can be written");
+    for _ in 0..3 {
+        let recovered = recoveries(&open(directory.path()));
+        assert_eq!(recovered.len(), 1);
+        assert_eq!(recovered[0].bytes_cut, Some(8000));
+    }
+}
+
+#[tokio::test]
 async fn whole_commits_behind_the_mark_are_kept() {
     let directory = temporary();
     log_behind_its_mark(directory.path()).await;

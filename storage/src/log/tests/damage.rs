@@ -6,8 +6,8 @@ use std::path::Path;
 use super::super::{Log, LogOptions, Reader};
 use super::{Dice, copy_directory, message, options, read_all, temporary};
 use crate::StorageError;
-use crate::event::catalog::ConsoleMessage;
 use crate::event::Payload;
+use crate::event::catalog::ConsoleMessage;
 
 /// Several segments of compressed and plain blocks; returns the events.
 async fn sample(directory: &Path) -> Vec<(u64, String)> {

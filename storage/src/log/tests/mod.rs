@@ -4,8 +4,6 @@ mod crash;
 mod damage;
 mod faults;
 mod faulty_io;
-#[allow(clippy::unwrap_used)]
-mod measure;
 mod recording;
 mod sharing;
 

@@ -145,7 +145,8 @@ async fn an_event_that_is_too_large_becomes_a_gap_in_its_place() {
         ControlFlow::Continue(())
     };
     log.reader().scan(0, &|_| true, &mut visit).expect("it is whole");
-    let gap = |seq, session: Option<&str>| (seq, session.map(Into::into), "console.message".into(), "too_large".into(), 1);
+    let gap =
+        |seq, session: Option<&str>| (seq, session.map(Into::into), "console.message".into(), "too_large".into(), 1);
     assert_eq!(gaps, [gap(3, Some("a")), gap(4, None)]);
     assert_eq!(texts(&read_all(&log.reader()))[1..], ["before", "gap", "gap", "after"]);
 }
@@ -157,8 +158,16 @@ async fn a_commit_larger_than_a_block_is_one_commit_of_several() {
     let drafts: Vec<Draft> = (0..9).map(|n| message(Some("a"), &n.to_string().repeat(1_000_000))).collect();
     log.commit(drafts).await.expect("it is recorded");
     let reader = log.reader();
-    let ends: Vec<bool> = reader.blocks(reader.start()).expect("it is whole").map(|b| b.expect("it is whole").header.end_of_commit).collect();
-    assert_eq!(ends, [true, false, false, true]);
+    let ends: Vec<bool> = reader
+        .blocks(reader.start())
+        .expect("it is whole")
+        .map(|b| b.expect("it is whole").header.end_of_commit)
+        .collect();
+    // The opening, then one block for each of these events, the last of which ends the commit.
+    let mut expected = vec![false; 10];
+    expected[0] = true;
+    expected[9] = true;
+    assert_eq!(ends, expected);
     assert_gap_free(&read_all(&reader));
 }
 
@@ -172,7 +181,7 @@ async fn a_full_queue_gives_the_drafts_back_and_room_comes() {
             Ok(()) => accepted += 1,
             Err(refused) => break refused.drafts,
         }
-        assert!(accepted < 1_000_000, "a writer that syncs is slower than this");
+        assert!(accepted < 10_000, "a writer that syncs is slower than this");
     };
     assert_eq!(refused.len(), 1);
     tokio::time::timeout(Duration::from_secs(10), log.room()).await.expect("room comes");

@@ -58,7 +58,8 @@ fn matched(filter: &EventFilter) -> Vec<&'static str> {
 fn each_condition_matches_what_it_names() {
     let all = EventFilter::default();
     let kinds = |kinds: &[Kind]| EventFilter { kinds: Some(kinds.to_vec()), ..EventFilter::default() };
-    let status = |text: &str| EventFilter { status: Some(StatusFilter::parse(text).expect("valid")), ..EventFilter::default() };
+    let status =
+        |text: &str| EventFilter { status: Some(StatusFilter::parse(text).expect("valid")), ..EventFilter::default() };
     let every = ["debug", "error", "foreign", "get", "post", "ok", "missing", "failed", "call"];
     let cases: Vec<(EventFilter, &[&str])> = vec![
         (all.clone(), &every),
@@ -116,7 +117,8 @@ fn blocks_are_ruled_out_by_their_headers() {
         assert!(!filter.compile().expect("valid").matches_block(&header), "{filter:?}");
     }
     // Page ids share bits, so one that surely does not is looked for.
-    let other = (0..999).map(|number| format!("t-{number}")).find(|page| page_bit(page) != page_bit("t-1")).expect("one");
+    let other =
+        (0..999).map(|number| format!("t-{number}")).find(|page| page_bit(page) != page_bit("t-1")).expect("one");
     let filter = EventFilter { page_id: Some(other.as_str().into()), ..EventFilter::default() };
     assert!(!filter.compile().expect("valid").matches_block(&header));
 }

@@ -25,7 +25,8 @@ async fn a_cursor_is_bound_to_all_that_made_it() {
     assert_eq!(refusal(&world, &filter, Order::Oldest, &cursor, "bob").await, "owner");
 
     let (compiled, owner) = (filter.compile().expect("valid"), "ann".into());
-    let request = PageRequest { filter: &compiled, order: Order::Oldest, after: Some(&cursor), limit: 1, owner: &owner };
+    let request =
+        PageRequest { filter: &compiled, order: Order::Oldest, after: Some(&cursor), limit: 1, owner: &owner };
     let wrong_list = world.ledger.requests_page(&request).await.err();
     assert!(matches!(wrong_list, Some(StorageError::Cursor { what: "list" })), "{wrong_list:?}");
     let ahead = world.ledger.cursor_at(&request, List::Events, 1_000_000);
@@ -88,7 +89,8 @@ async fn anothers_history_is_like_none() {
     }
     let bobs = world.try_page(&messages(None), Order::Newest, None, 10, "bob").await.expect("the page is read");
     assert_eq!(seqs(&bobs), [7, 5]);
-    let names = |rows: Vec<crate::index::SessionRow>| rows.iter().map(|row| row.session_id.to_string()).collect::<Vec<_>>();
+    let names =
+        |rows: Vec<crate::index::SessionRow>| rows.iter().map(|row| row.session_id.to_string()).collect::<Vec<_>>();
     assert_eq!(names(world.ledger.sessions(&"ann".into()).await.expect("read")), ["main"]);
     assert_eq!(names(world.ledger.sessions(&"bob".into()).await.expect("read")), ["main", "other"]);
     assert!(world.ledger.session(&"ann".into(), &"other".into()).await.expect("read").is_none());

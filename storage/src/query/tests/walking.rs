@@ -29,11 +29,10 @@ fn draft((mine, what): (bool, u8)) -> Draft {
         2 => console(owner, session, Level::Info, "it broke quietly"),
         3 => request(&context(owner, session), "http://a.test/x", "GET", "fetch", 0),
         4 => gap(session, "console.message", 3),
-        5 => Draft::new(&Default::default(), &crate::event::catalog::Gap {
-            what: "x".into(),
-            count: 1,
-            reason: "queue_full".into(),
-        }),
+        5 => Draft::new(
+            &Default::default(),
+            &crate::event::catalog::Gap { what: "x".into(), count: 1, reason: "queue_full".into() },
+        ),
         _ => entered(owner, session),
     }
 }
@@ -165,14 +164,13 @@ async fn the_cursor_of_an_item_goes_on_after_it() {
 async fn a_page_counts_its_stream() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = World::open(directory.path());
-    world.put(vec![launching("ann", "s-ann"), gap("s-ann", "console.message", 5), gap("s-ann", "network.request", 7)]).await;
+    world
+        .put(vec![launching("ann", "s-ann"), gap("s-ann", "console.message", 5), gap("s-ann", "network.request", 7)])
+        .await;
     world.put((0..9).map(|_| console("ann", "s-ann", Level::Info, "x")).collect()).await;
     world.put(vec![gap("s-ann", "Some.method", 1)]).await;
-    let console = EventFilter {
-        kinds: Some(vec![Kind::ConsoleMessage]),
-        level: Some(Level::Error),
-        ..of_session("s-ann")
-    };
+    let console =
+        EventFilter { kinds: Some(vec![Kind::ConsoleMessage]), level: Some(Level::Error), ..of_session("s-ann") };
     let page = world.page(&console, None, 2).await;
     assert_eq!((page.items.len(), page.retained_count, page.dropped_count), (0, Some(9), 6));
     let all = world.page(&of_session("s-ann"), None, 2).await;

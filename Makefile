@@ -1,0 +1,29 @@
+# The ways into this repository. Each one installs what it needs first; nothing else is required
+# than cargo. ARGS goes to the program: make serve ARGS="--no-chromium-sandbox".
+
+ARGS ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: demo test serve bench lint setup
+
+# The main job on real Chromium, told in plain words. Built as the tests are, so that nothing is
+# compiled twice. What it leaves is below target/demo.
+demo: setup
+	cargo build --workspace --bin pageledger --example demo
+	$(TARGET)/debug/examples/demo
+
+test: setup
+	cargo test --workspace
+
+serve: setup
+	cargo run --release --bin pageledger -- serve --http 127.0.0.1:8931 $(ARGS)
+
+bench: setup
+	cargo bench --workspace
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+setup:
+	./.ci/setup

@@ -1,0 +1,119 @@
+//! Nothing is missed at the beginning of a page, a popup, a frame or a worker, and what a call caused
+//! carries the call's id.
+
+use serde_json::{Value, json};
+
+use crate::site::Site;
+use crate::support::{Options, Server, wait_for, walk};
+
+/// Requests by the end of their address, once all of them have ended.
+async fn finished(server: &Server, id: &str, wanted: &[&str]) -> Vec<Value> {
+    wait_for("the requests end", || async {
+        let requests = walk::requests(server, id).await;
+        let is_there = |end: &&str| {
+            requests.iter().any(|request| request["state"] == "finished" && request["url"].as_str().is_some_and(|url| url.ends_with(end)))
+        };
+        wanted.iter().all(|end| is_there(end)).then_some(requests)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_heard_from_its_first_line() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch().await;
+    let arrived = server.ok_reply("navigate", json!({"session_id": id, "url": site.url("/console.html")})).await;
+    walk::console_with(&server, &id, "thrown later").await;
+    let messages = walk::console_with(&server, &id, "rejected promise").await;
+    let texts = walk::texts(&messages);
+    assert!(texts[0].starts_with("first line text 7"), "{texts:?}");
+    assert_eq!(texts.iter().filter(|text| **text == "again").count(), 3);
+    let with = |key: &str, value: &str| messages.iter().filter(|message| message[key] == value).count();
+    for (level, at_least) in [("debug", 1), ("info", 5), ("warning", 1), ("error", 3)] {
+        assert!(with("level", level) >= at_least, "{level}: {messages:?}");
+    }
+    for kind in ["table", "assert", "exception"] {
+        assert!(with("type", kind) >= 1, "{kind}: {messages:?}");
+    }
+    assert_eq!(messages[0]["operation_id"], arrived.operation_id());
+    assert_eq!(messages[0]["location"]["url"], site.url("/console.html"));
+
+    let errors = server.ok("list_console_messages", json!({"session_id": id, "level": "error"})).await;
+    assert!(errors["messages"].as_array().is_some_and(|rows| rows.iter().all(|row| row["level"] == "error")));
+    let found = server.ok("list_console_messages", json!({"session_id": id, "text_filter": "^an? (info|warning) line$"})).await;
+    assert_eq!(found["messages"].as_array().map(Vec::len), Some(2), "{found}");
+    let folded = server.ok("list_console_messages", json!({"session_id": id, "repeats": "fold", "text_filter": "^again$"})).await;
+    assert_eq!((folded["messages"].as_array().map(Vec::len), &folded["messages"][0]["repeats"]), (Some(1), &json!(3)));
+    server.fault("list_console_messages", json!({"session_id": id, "text_filter": "("}), "INVALID_ARGUMENTS").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn popups_are_heard_from_their_first_line() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/popup.html")).await;
+    let before = server.ok("list_tabs", json!({"session_id": id})).await;
+    for selector in ["#open", "#blank"] {
+        let clicked = server.ok_reply("click", json!({"session_id": id, "selector": selector})).await;
+        let heard = wait_for("the popup speaks", || async {
+            let asked = json!({"session_id": id, "operation_id": clicked.operation_id()});
+            let messages = walk::all(&server, "list_console_messages", "messages", asked, 500).await;
+            // A popup may speak after the click has settled; it is known by its tab then.
+            let all = walk::console(&server, &id).await;
+            let lines = all.iter().filter(|message| message["text"] == "popup first line").count();
+            (lines == if selector == "#open" { 1 } else { 2 }).then_some(messages)
+        })
+        .await;
+        assert!(heard.len() <= 1);
+    }
+    let tabs = server.ok("list_tabs", json!({"session_id": id})).await;
+    assert_eq!(tabs.as_array().map(Vec::len), Some(3), "{tabs}");
+    assert_eq!((&tabs[0]["tab_id"], &tabs[0]["active"]), (&before[0]["tab_id"], &json!(true)), "the active tab is not stolen");
+    let requests = finished(&server, &id, &["/opened.html", "/json?from=popup"]).await;
+    let first = requests.iter().filter(|request| request["url"] == site.url("/opened.html")).count();
+    assert_eq!(first, 2, "the popups' own documents are on record: {requests:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_and_workers_are_heard_from_their_first_line() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/frames.html")).await;
+    walk::console_with(&server, &id, "frame first line 127.0.0.1").await;
+    walk::console_with(&server, &id, "frame first line localhost").await;
+    finished(&server, &id, &["/frame.html", "/json?from=frame"]).await;
+    let from_frames = walk::requests(&server, &id).await;
+    let count = from_frames.iter().filter(|request| request["url"].as_str().is_some_and(|url| url.ends_with("from=frame"))).count();
+    assert_eq!(count, 2, "{from_frames:?}");
+
+    server.ok("navigate", json!({"session_id": id, "url": site.url("/workers.html")})).await;
+    for line in ["worker first line", "shared worker first line", "service worker first line"] {
+        let messages = walk::console_with(&server, &id, line).await;
+        let heard = walk::texts(&messages).iter().filter(|text| **text == line).count();
+        assert_eq!(heard, 1, "{line}: {messages:?}");
+    }
+    let requests = finished(&server, &id, &["from=worker", "from=shared", "from=service"]).await;
+    for end in ["from=worker", "from=shared", "from=service"] {
+        let seen = requests.iter().filter(|request| request["url"].as_str().is_some_and(|url| url.ends_with(end))).count();
+        assert_eq!(seen, 1, "{end}: {requests:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_gathers_what_it_caused() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/form.html")).await;
+    let clicked = server.ok_reply("click", json!({"session_id": id, "selector": "#save"})).await;
+    finished(&server, &id, &["/json?from=save"]).await;
+    let asked = json!({"session_id": id, "operation_id": clicked.operation_id()});
+    let events = walk::all(&server, "list_events", "events", asked, 500).await;
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["kind"].as_str()).collect();
+    assert_eq!(kinds[..2], ["call.accepted", "call.entered"], "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&"call.settled"), "everything up to the call's end precedes its end: {kinds:?}");
+    for kind in ["console.message", "network.request"] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+    assert!(events.windows(2).all(|pair| pair[0]["seq"].as_u64() < pair[1]["seq"].as_u64()), "in order");
+}

@@ -1,0 +1,206 @@
+//! The tool contract is frozen and additive: names, order, titles, annotations, parameters, defaults,
+//! enums and bounds are those of `tests/fixtures/contract/tools.json`; ours may only come on top.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Options, Server};
+
+/// What `tools/list` may take, in bytes: it stands in every client's context.
+const LIST_BYTES_MAX: usize = 32_000;
+/// Tools of the contract that must be there by now.
+const CONTRACT_TOOLS_MIN: usize = 28;
+
+fn contract() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/contract/tools.json");
+    let text = std::fs::read_to_string(path).expect("the fixture");
+    let mut whole: Value = serde_json::from_str(&text).expect("it is JSON");
+    serde_json::from_value(whole["tools"].take()).expect("a list of tools")
+}
+
+/// The types a schema admits.
+fn types(schema: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for key in ["anyOf", "oneOf"] {
+        for alternative in schema[key].as_array().into_iter().flatten() {
+            found.extend(types(alternative));
+        }
+    }
+    match &schema["type"] {
+        Value::String(name) => drop(found.insert(name.clone())),
+        Value::Array(names) => found.extend(names.iter().filter_map(Value::as_str).map(str::to_owned)),
+        _ => {}
+    }
+    found
+}
+
+/// The first value of `key` in a schema or its alternatives.
+fn flat<'a>(schema: &'a Value, key: &str) -> &'a Value {
+    if !schema[key].is_null() {
+        return &schema[key];
+    }
+    let alternatives = schema["anyOf"].as_array().into_iter().flatten();
+    alternatives.map(|alternative| flat(alternative, key)).find(|value| !value.is_null()).unwrap_or(&Value::Null)
+}
+
+fn wanted_types(text: &str) -> BTreeSet<String> {
+    if text.starts_with("array of") || text.ends_with("[]") {
+        return BTreeSet::from(["array".to_owned()]);
+    }
+    if text.starts_with("one of") {
+        return BTreeSet::from(["string".to_owned()]);
+    }
+    text.split(" or ").map(|word| word.trim().to_owned()).filter(|word| word != "null").collect()
+}
+
+fn check_parameter(wanted: &Value, schema: &Value, problems: &mut Vec<String>) {
+    let text = wanted["type"].as_str().unwrap_or_default();
+    let (have, want) = (types(schema), wanted_types(text));
+    let whole_for_number = want.contains("number") && have.iter().all(|have| have == "integer");
+    if !want.contains("any") && have != want && !whole_for_number {
+        problems.push(format!("types {have:?} instead of {want:?}"));
+    }
+    if let Some((_, choices)) = text.split_once("one of ") {
+        let choices: Vec<&str> = choices.split(',').map(str::trim).collect();
+        let holder = if text.starts_with("array") { flat(schema, "items") } else { schema };
+        if *flat(holder, "enum") != json!(choices) {
+            problems.push(format!("choices {} instead of {choices:?}", flat(holder, "enum")));
+        }
+    }
+    for rule in wanted["notes"].as_str().unwrap_or_default().split("; ") {
+        let number = |rule: &str| rule[3..].trim().parse::<u64>().ok();
+        let (key, value) = match rule {
+            rule if rule.starts_with('\u{2265}') => ("minimum", json!(number(rule))),
+            rule if rule.starts_with('\u{2264}') => ("maximum", json!(number(rule))),
+            "min length 1" => ("minLength", json!(1)),
+            "at least 1 item" => ("minItems", json!(1)),
+            rule if rule.starts_with("pattern ") => ("pattern", json!(rule[8..])),
+            _ => continue,
+        };
+        if *flat(schema, key) != value {
+            problems.push(format!("{key} {} instead of {value}", flat(schema, key)));
+        }
+    }
+}
+
+fn check_tool(wanted: &Value, have: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    if have["title"] != wanted["title"] {
+        problems.push(format!("title {}", have["title"]));
+    }
+    if have["description"].as_str().is_none_or(str::is_empty) {
+        problems.push("no description".to_owned());
+    }
+    for (hint, value) in wanted["annotations"].as_object().expect("annotations") {
+        if have["annotations"][hint] != *value {
+            problems.push(format!("{hint} {}", have["annotations"][hint]));
+        }
+    }
+    let schema = &have["inputSchema"];
+    let required = |name: &Value| schema["required"].as_array().is_some_and(|names| names.contains(name));
+    let known = wanted["parameters"].as_array().expect("parameters");
+    for parameter in known {
+        let name = &parameter["name"];
+        let property = &schema["properties"][name.as_str().unwrap_or_default()];
+        let mut own = Vec::new();
+        if property.is_null() {
+            own.push("missing".to_owned());
+        } else {
+            check_parameter(parameter, property, &mut own);
+            if json!(required(name)) != parameter["required"] {
+                own.push("required".to_owned());
+            }
+            // What launching defaults to is the operator's, not the contract's.
+            if parameter.get("default").is_some_and(|default| property["default"] != *default) && wanted["name"] != "launch_session" {
+                own.push(format!("default {}", property["default"]));
+            }
+        }
+        problems.extend(own.into_iter().map(|problem| format!("{name}: {problem}")));
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if known.iter().all(|parameter| parameter["name"] != *name) {
+            problems.push(format!("{name} is an addition and required"));
+        }
+    }
+    problems
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tool_keeps_the_contract() {
+    let server = Server::start(Options::stdio()).await;
+    let tools: Vec<Value> = server.client().tools().await.iter().map(|tool| serde_json::to_value(tool).expect("JSON")).collect();
+    let contract = contract();
+    let find = |name: &Value| tools.iter().find(|tool| tool["name"] == *name);
+    let present: Vec<&Value> = contract.iter().filter(|wanted| find(&wanted["name"]).is_some()).collect();
+    assert!(present.len() >= CONTRACT_TOOLS_MIN, "only {} of the contract's tools are there", present.len());
+    for wanted in &present {
+        let have = find(&wanted["name"]).expect("it is present");
+        assert_eq!(check_tool(wanted, have), Vec::<String>::new(), "{}", wanted["name"]);
+    }
+    let names: Vec<&Value> = present.iter().map(|wanted| &wanted["name"]).collect();
+    let listed: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).filter(|name| names.contains(name)).collect();
+    assert_eq!(listed, names, "the order is the contract's");
+    assert_eq!(tools[..names.len()].iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), names, "and stands at the beginning");
+    for name in ["browser_create_instance", "browser_destroy_instance", "browser_list_instances", "browser_health"] {
+        assert!(find(&json!(name)).is_some(), "{name}");
+    }
+    for tool in &tools {
+        for key in ["anyOf", "oneOf", "allOf", "$ref"] {
+            assert!(tool["inputSchema"].get(key).is_none(), "{}: {key} at the root of its schema", tool["name"]);
+        }
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{}", tool["name"]);
+    }
+    let bytes = serde_json::to_string(&tools).expect("JSON").len();
+    assert!(bytes <= LIST_BYTES_MAX, "tools/list takes {bytes} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_arguments_are_all_named() {
+    let server = Server::start(Options::stdio()).await;
+    let wrong = json!({"selektor": "#a", "button": "middel", "click_count": 9, "position": {"x": 1, "z": 2}, "timeout": "soon"});
+    let reply = server.fault("click", wrong, "INVALID_ARGUMENTS").await;
+    let problems = reply["details"]["problems"].as_array().expect("problems");
+    let fields: BTreeSet<&str> = problems.iter().filter_map(|problem| problem["field"].as_str()).collect();
+    let wanted = ["button", "click_count", "position.y", "position.z", "selector", "selektor", "session_id", "timeout"];
+    assert_eq!(fields, BTreeSet::from(wanted));
+    let unknown = problems.iter().find(|problem| problem["field"] == "selektor").expect("the unknown argument");
+    assert!(unknown["problem"].as_str().is_some_and(|text| text.contains("session_id, selector")), "{unknown}");
+    assert_eq!(reply["operation"]["outcome"], "rejected");
+    // An explicit null is as good as nothing, and whole numbers may come as floats.
+    server.fault("click", json!({"session_id": "none-such", "selector": "#a", "tab_id": null, "click_count": 2.0}), "SESSION_NOT_FOUND").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_tool_is_an_error_of_the_protocol() {
+    let server = Server::start(Options::stdio()).await;
+    let error = server.begin("clik", json!({})).await.result().await.expect_err("there is no such tool");
+    assert!(error.to_string().contains("tools/list"), "{error}");
+    // The connection serves on.
+    server.ok("server_status", json!({})).await;
+}
+
+/// Every tool that takes a session says the same of one that is not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_session_is_the_same_everywhere() {
+    let server = Server::start(Options::stdio()).await;
+    let mut checked = 0;
+    for tool in server.client().tools().await {
+        let properties = tool.input_schema["properties"].as_object().cloned().unwrap_or_default();
+        if !properties.contains_key("session_id") || tool.name == "close_session" {
+            continue;
+        }
+        let required = tool.input_schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut arguments = serde_json::Map::new();
+        for name in required.iter().filter_map(Value::as_str) {
+            let choice = properties[name]["enum"].get(0).cloned();
+            arguments.insert(name.to_owned(), choice.unwrap_or_else(|| json!("x")));
+        }
+        let reply = server.fault(&tool.name, Value::Object(arguments), "SESSION_NOT_FOUND").await;
+        assert_eq!(reply["details"]["session_id"], "x", "{}", tool.name);
+        checked += 1;
+    }
+    assert!(checked >= 25, "{checked} tools take a session");
+    let closed = server.ok("close_session", json!({"session_id": "x"})).await;
+    assert_eq!(closed, json!({"session_id": "x", "closed": false}));
+}

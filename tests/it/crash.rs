@@ -1,0 +1,229 @@
+//! A server that is killed at any moment has lost nothing that it acknowledged, leaves nothing
+//! behind, and says after the next start what was in progress.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use storage::log::{Log, LogOptions};
+
+use crate::damage::launching;
+use crate::site::Site;
+use crate::support::{DataDir, Options, Server, processes, program, wait_for, wait_within, walk};
+
+const KILLS: usize = 12;
+/// Console lines of one burst.
+const LINES: usize = 3_000;
+/// How long a browser may outlive its killed server.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Everything that replies have told, by session.
+#[derive(Default)]
+struct Acknowledged {
+    /// Sequence number and text of console lines.
+    lines: BTreeMap<String, BTreeMap<u64, String>>,
+    settled: BTreeSet<String>,
+    last_seq: u64,
+}
+
+impl Acknowledged {
+    fn take_in(&mut self, session_id: &str, page: &Value) -> usize {
+        let lines = self.lines.entry(session_id.to_owned()).or_default();
+        for message in page["messages"].as_array().expect("messages") {
+            let seq = message["seq"].as_u64().expect("a number");
+            self.last_seq = self.last_seq.max(seq);
+            lines.insert(seq, message["text"].as_str().expect("a text").to_owned());
+        }
+        lines.len()
+    }
+}
+
+fn random(below: usize) -> usize {
+    usize::try_from(RandomState::new().hash_one(0) % (below as u64)).expect("it is below a usize")
+}
+
+/// All events on record, oldest first, as `pageledger tail --json` prints them.
+async fn tail(data: &DataDir) -> Vec<Value> {
+    let directory = data.path().display().to_string();
+    let output = program::run(&["tail", "--json", "--data-dir", &directory]).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+fn check_numbers(events: &[Value]) {
+    for (number, event) in (1..).zip(events) {
+        assert_eq!(event["seq"], number, "numbers have no holes: {event}");
+    }
+}
+
+/// Kills the server in the middle of a burst, once `until` lines have been told.
+async fn burst_and_kill(server: Server, until: usize, known: &mut Acknowledged) -> (DataDir, String) {
+    let session_id = server.launch().await;
+    let reply = server.ok_reply("evaluate", json!({"session_id": session_id, "expression": "console.log('first')"})).await;
+    known.settled.insert(reply.operation_id().to_owned());
+    let burst = format!("for (let i = 0; i < {LINES}; i++) console.log('line ' + i)");
+    let pending = server.begin("evaluate", json!({"session_id": session_id, "expression": burst})).await;
+    let mut after = Value::Null;
+    loop {
+        let asked = json!({"session_id": session_id, "limit": 100, "after": after});
+        let reply = server.ok_reply("list_console_messages", asked).await;
+        known.settled.insert(reply.operation_id().to_owned());
+        let page = reply.data();
+        if known.take_in(&session_id, page) > until {
+            break;
+        }
+        after = page["next_cursor"].clone();
+    }
+    let family = processes::descendants(server.pid());
+    assert!(!family.is_empty());
+    let data = server.data_dir().clone();
+    server.signal("KILL").await;
+    drop(pending);
+    wait_within(GONE_LIMIT, "no process is left", || async { processes::alive(&family).is_empty().then_some(()) }).await;
+    (data, session_id)
+}
+
+/// What was told is still there, word for word; what was interrupted says so.
+async fn check_after_restart(server: &Server, session_id: &str, known: &Acknowledged) {
+    let left = std::fs::read_dir(server.data_dir().path().join("run")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "the run directory is cleared");
+    let messages = walk::console(server, session_id).await;
+    let held: BTreeMap<u64, &str> =
+        messages.iter().map(|message| (message["seq"].as_u64().expect("a number"), message["text"].as_str().expect("a text"))).collect();
+    for (seq, text) in &known.lines[session_id] {
+        assert_eq!(held.get(seq), Some(&text.as_str()), "line {seq} was told");
+    }
+    for (number, text) in walk::texts(&messages).into_iter().skip(1).enumerate() {
+        assert_eq!(text, format!("line {number}"), "what is there is in order and without a hole");
+    }
+    let events = walk::events(server, session_id).await;
+    let last = events.last().expect("the session has a history");
+    assert_eq!((&last["kind"], &last["data"]["reason"]), (&json!("session.closed"), &json!("interrupted")), "{last}");
+    server.fault("evaluate", json!({"session_id": session_id, "expression": "1"}), "SESSION_NOT_FOUND").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_at_any_moment_has_lost_nothing_it_told() {
+    let data = DataDir::fresh();
+    let mut known = Acknowledged::default();
+    let mut sessions = Vec::new();
+    let mut server = Server::start(Options::stdio().on(&data)).await;
+    for round in 0..KILLS {
+        let until = random(LINES);
+        let (_, session_id) = burst_and_kill(server, until, &mut known).await;
+        server = Server::start(Options::stdio().on(&data)).await;
+        eprintln!("round {round}: killed after {until} lines");
+        check_after_restart(&server, &session_id, &known).await;
+        sessions.push(session_id);
+    }
+    for session_id in &sessions {
+        check_after_restart(&server, session_id, &known).await;
+    }
+    server.stop().await;
+    let events = tail(&data).await;
+    check_numbers(&events);
+    let opened: Vec<_> = events.iter().filter(|event| event["kind"] == "log.opened").collect();
+    let clean: Vec<_> = opened.iter().map(|event| event["data"]["clean"] == true).collect();
+    assert_eq!(clean[1..], [false; KILLS], "every start but the first comes after a crash");
+    check_calls(&events, &known);
+    assert_eq!(events.last().map(|event| &event["kind"]), Some(&json!("log.sealed")));
+}
+
+/// Every call that was accepted has exactly one end; those that were answered ended as told.
+fn check_calls(events: &[Value], known: &Acknowledged) {
+    let mut ends: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["kind"] == "call.settled") {
+        ends.entry(event["operation_id"].as_str().expect("a call has an id")).or_default().push(event);
+    }
+    for event in events.iter().filter(|event| event["kind"] == "call.accepted") {
+        let id = event["operation_id"].as_str().expect("a call has an id");
+        assert_eq!(ends.get(id).map(Vec::len), Some(1), "{event}");
+    }
+    for id in &known.settled {
+        assert_eq!(ends[id.as_str()][0]["data"]["outcome"], "completed");
+    }
+    let unknown = ends.values().filter(|ends| ends[0]["data"]["outcome"] == "unknown").count();
+    assert!(unknown > 0, "calls that were running when the server was killed are on record as unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_waiting_did_nothing_and_one_that_was_running_is_unknown() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let session_id = server.launch_at(&site.url("/plain.html")).await;
+    let never = json!({"session_id": session_id, "expression": "fetch('/hold').then(r => r.text())"});
+    let running = server.begin("evaluate", never).await;
+    site.arrived("/hold").await;
+    let waiting = server.begin("evaluate", json!({"session_id": session_id, "expression": "'waits'"})).await;
+    wait_for("the second call waits in the lane", || async {
+        let info = server.ok("session_info", json!({"session_id": session_id})).await;
+        (info["queue_depth"] == 1).then_some(())
+    })
+    .await;
+    let data = server.data_dir().clone();
+    server.signal("KILL").await;
+    drop((running, waiting));
+    let server = Server::start(Options::stdio().on(&data)).await;
+    let events = walk::events(&server, &session_id).await;
+    let ends: Vec<_> = events.iter().filter(|event| event["kind"] == "call.settled").map(|event| event["data"]["outcome"].clone()).collect();
+    assert_eq!(ends.iter().filter(|end| **end == "unknown").count(), 1, "{ends:?}");
+    assert_eq!(ends.iter().filter(|end| **end == "not_started").count(), 1, "{ends:?}");
+    let accepted = events.iter().filter(|event| event["kind"] == "call.accepted").count();
+    assert_eq!(accepted, ends.len(), "every call that is on record has its end there");
+    let closed: Vec<_> = events.iter().filter(|event| event["kind"] == "session.closed").collect();
+    assert_eq!(closed.len(), 1);
+    assert_eq!(closed[0]["data"]["reason"], "interrupted");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_killed_while_it_launches_or_closes_leaves_no_browser() {
+    let data = DataDir::fresh();
+    for closing in [false, true] {
+        let server = Server::start(Options::stdio().on(&data)).await;
+        let pending = if closing {
+            let session_id = server.launch().await;
+            server.begin("close_session", json!({"session_id": session_id})).await
+        } else {
+            server.begin("launch_session", json!({"slug": "half"})).await
+        };
+        let family = wait_for("a browser process", || async {
+            let family = processes::descendants(server.pid());
+            (!family.is_empty()).then_some(family)
+        })
+        .await;
+        server.signal("KILL").await;
+        drop(pending);
+        wait_within(GONE_LIMIT, "no process is left", || async { processes::alive(&family).is_empty().then_some(()) }).await;
+    }
+    let server = Server::start(Options::stdio().on(&data)).await;
+    assert_eq!(server.ok("list_sessions", json!({})).await, json!([]));
+    let left = std::fs::read_dir(data.path().join("run")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "the run directory is cleared");
+    server.stop().await;
+    let events = tail(&data).await;
+    check_numbers(&events);
+    let count = |kind: &str| events.iter().filter(|event| event["kind"] == kind).count();
+    assert_eq!(count("session.launching"), count("session.closed"), "every session has its end on record");
+    assert_eq!(count("call.accepted"), count("call.settled"), "every call has its end on record");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ends_that_a_start_did_not_come_to_record_are_recorded_by_the_next() {
+    let data = DataDir::fresh();
+    let options = || LogOptions::new(data.path().join("log"));
+    let log = Log::open(options()).expect("a log opens");
+    log.commit(vec![launching("s-1", 1)]).await.expect("it records");
+    drop(log);
+    drop(Log::open(options()).expect("a start that is cut short"));
+    let server = Server::start(Options::stdio().on(&data)).await;
+    let events = wait_for("the session's end", || async {
+        let events = walk::events(&server, "s-1").await;
+        (events.len() > 1).then_some(events)
+    })
+    .await;
+    assert_eq!((&events[1]["kind"], &events[1]["data"]["reason"]), (&json!("session.closed"), &json!("interrupted")));
+    server.stop().await;
+}
