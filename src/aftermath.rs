@@ -6,16 +6,20 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use storage::StorageError;
-use storage::event::catalog::{CallSettled, LogOpened, SessionClosed};
+use storage::event::catalog::{CallSettled, LogOpened, LogRecovered, SessionClosed};
 use storage::event::codec::ContextField;
 use storage::event::{Context, Draft, EventView, Kind, Payload, Symbol};
 use storage::log::Reader;
 
 use crate::envelope::outcome_of;
+use crate::gateway::Gateway;
 
 /// Kinds that tell how far calls and sessions came.
 const TELLING: [Kind; 5] =
     [Kind::CallAccepted, Kind::CallEntered, Kind::CallSettled, Kind::SessionLaunching, Kind::SessionClosed];
+
+/// An opening is followed at once by what it mended: seldom more events than this.
+const OPENING_EVENTS: u64 = 64;
 
 struct OpenCall {
     context: Context,
@@ -40,25 +44,37 @@ struct Unfinished {
 /// # Errors
 /// When the log cannot be read.
 pub fn ends(reader: &Reader) -> Result<Vec<Draft>, StorageError> {
-    let Some((before, opened)) = openings(reader)? else { return Ok(Vec::new()) };
-    if opened.clean {
-        return Ok(Vec::new());
+    // This run's own opening is among the last events; most runs end in order, and then the long
+    // history before it is nothing to look at.
+    let nearby = reader.durable()?.last_seq.saturating_sub(OPENING_EVENTS);
+    match openings(reader, nearby) {
+        Ok((_, Some(opened))) if opened.clean => return Ok(Vec::new()),
+        _ => {}
     }
     let mut unfinished = Unfinished::default();
     let tells = |kinds: u128| TELLING.iter().any(|kind| kinds >> kind.number() & 1 == 1);
-    reader.scan(before, &|header| tells(header.kinds), &mut |event| {
-        unfinished.take_in(event);
-        ControlFlow::Continue(())
-    })?;
+    let scanned = openings(reader, reader.first_seq()).and_then(|(before, _)| {
+        reader.scan(before, &|header| tells(header.kinds), &mut |event| {
+            unfinished.take_in(event);
+            ControlFlow::Continue(())
+        })
+    });
+    match scanned {
+        // What lies behind the damage is not known to have ended; a second end says no more than unknown.
+        Err(error @ StorageError::Damaged { .. }) => {
+            tracing::error!(%error, "what the run before left unfinished cannot be told in full");
+        }
+        scanned => scanned?,
+    }
     Ok(unfinished.drafts())
 }
 
 /// Where the first run that was not followed by an orderly start began, and what this one's opening says.
-fn openings(reader: &Reader) -> Result<Option<(u64, LogOpened)>, StorageError> {
-    let mut before = reader.first_seq();
+fn openings(reader: &Reader, from_seq: u64) -> Result<(u64, Option<LogOpened>), StorageError> {
+    let mut before = from_seq;
     let mut latest: Option<(u64, LogOpened)> = None;
     let opens = |kinds: u128| kinds >> Kind::LogOpened.number() & 1 == 1;
-    reader.scan(reader.first_seq(), &|header| opens(header.kinds), &mut |event| {
+    reader.scan(from_seq, &|header| opens(header.kinds), &mut |event| {
         if let Ok(opened) = LogOpened::take(event) {
             // A run that did not come to record the ends of the one before it leaves them to the next.
             if let Some((seq, LogOpened { clean: true, .. })) = latest.replace((event.seq, opened)) {
@@ -67,7 +83,29 @@ fn openings(reader: &Reader) -> Result<Option<(u64, LogOpened)>, StorageError> {
         }
         ControlFlow::Continue(())
     })?;
-    Ok(latest.map(|(_, opened)| (before, opened)))
+    Ok((before, latest.map(|(_, opened)| opened)))
+}
+
+/// Puts each rebuild of the index on record.
+pub async fn report_rebuilds(gateway: Gateway) {
+    let mut rebuilds = gateway.index.watch_rebuilds();
+    let mut reported = 0;
+    loop {
+        let count = *rebuilds.borrow_and_update();
+        if count > reported {
+            reported = count;
+            let recovered = LogRecovered {
+                what: Symbol::fold("index_rebuilt"),
+                bytes_cut: None,
+                kept_as: None,
+                detail: gateway.index.health().reason.map(|reason| gateway.redactor.text(&reason)),
+            };
+            gateway.journal.record(vec![Draft::new(&Context::default(), &recovered)]);
+        }
+        if rebuilds.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 impl Unfinished {

@@ -12,6 +12,7 @@
 //! waiting for something nobody waits for does not hold up the session.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -84,7 +85,12 @@ pub async fn call(gateway: Gateway, tool: &'static Tool, raw: Map<String, Value>
         entered: false,
     };
     let result = match prepare(&gateway, tool, raw, &progress, cancelled) {
-        Ok(call) => perform(&gateway, tool, call, &mut progress).await,
+        Ok(call) => {
+            gateway.calls_running.fetch_add(1, Ordering::Relaxed);
+            let result = perform(&gateway, tool, call, &mut progress).await;
+            gateway.calls_running.fetch_sub(1, Ordering::Relaxed);
+            result
+        }
         Err(fault) => {
             let rejected = reject(&gateway, &tool.facts, &progress, &fault).await;
             return answer(&gateway, tool, &progress, Err(rejected.err().unwrap_or(fault)), None).await;
@@ -95,7 +101,10 @@ pub async fn call(gateway: Gateway, tool: &'static Tool, raw: Map<String, Value>
 
 /// Everything that can be refused without having been accepted.
 fn prepare(gateway: &Gateway, tool: &Tool, raw: Map<String, Value>, progress: &Progress, cancelled: CancellationToken) -> Result<Call, Fault> {
-    gateway.ready()?;
+    match gateway.ready() {
+        Err(fault) if fault.code() == Code::LogUnavailable && reads_the_record(&tool.facts) => {}
+        ready => ready?,
+    }
     let arguments = validate::arguments(tool.facts.parameters, raw).map_err(|problems| Fault::invalid(&problems))?;
     let session = match tool.facts.lane {
         Lane::Free => {
@@ -139,6 +148,12 @@ fn deadline(gateway: &Gateway, arguments: &Arguments) -> Deadline {
     let limit = gateway.config.operation_timeout;
     let asked = arguments.integer("timeout").filter(|ms| *ms > 0).map_or(limit, Duration::from_millis);
     Deadline::after(asked.min(limit))
+}
+
+/// What touches no browser and changes nothing goes on when the log can record no more: what stands on
+/// record stays readable.
+fn reads_the_record(facts: &ToolFacts) -> bool {
+    facts.effect.read_only && facts.lane == Lane::Free
 }
 
 async fn reject(gateway: &Gateway, facts: &ToolFacts, progress: &Progress, fault: &Fault) -> Result<(), Fault> {
@@ -284,6 +299,7 @@ async fn settle(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Res
     };
     match gateway.journal.commit_one(&progress.context(), &settled).await {
         Ok(_) => answer,
+        Err(_) if reads_the_record(&tool.facts) => answer,
         // What was not recorded is not told: the caller learns that the outcome is unknown.
         Err(error) => self::answer(gateway, tool, progress, Err(error.into()), None).await,
     }

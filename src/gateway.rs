@@ -1,6 +1,7 @@
 //! The gateway: the parts every call needs, put together once. Cheap to clone.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -50,6 +51,8 @@ pub struct Parts {
     pub redactor: Arc<Redactor>,
     pub metrics: Metrics,
     pub started: Instant,
+    /// Calls accepted and not ended.
+    pub calls_running: AtomicUsize,
     /// The first event this process appended.
     pub first_own_seq: u64,
 }
@@ -99,6 +102,7 @@ impl Gateway {
             redactor,
             metrics,
             started,
+            calls_running: AtomicUsize::new(0),
             first_own_seq,
         })))
     }

@@ -2,6 +2,7 @@
 //! No handler counts anything by hand.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use exporters::metrics::{Gauge, Total};
@@ -63,6 +64,7 @@ pub fn render(gateway: &Gateway) -> String {
     let index = gateway.index.health();
     metrics.set(Gauge::SessionsLive, count(gateway.registry.reserved()));
     metrics.set(Gauge::SessionsMax, count(gateway.registry.sessions_max()));
+    metrics.set(Gauge::CallsRunning, count(gateway.calls_running.load(Ordering::Relaxed)));
     metrics.set(Gauge::CallsQueued, count(gateway.registry.all().iter().map(|s| s.lane.depth()).sum()));
     metrics.set(Gauge::LogAvailable, f64::from(u8::from(log.unavailable.is_none())));
     metrics.set(Gauge::LogLastSeq, log.last_seq as f64);
@@ -80,7 +82,7 @@ pub fn render(gateway: &Gateway) -> String {
     metrics.render()
 }
 
-/// What the operating system knows of this process; left as it was where it does not say.
+/// What the operating system knows of this process and its disk; left as it was where it does not say.
 fn process(gateway: &Gateway) {
     let metrics = &gateway.metrics;
     metrics.set(Gauge::BuildInfo, 1.0);
@@ -89,14 +91,32 @@ fn process(gateway: &Gateway) {
     if let Some(bytes) = resident_bytes() {
         metrics.set(Gauge::ProcessResident, bytes as f64);
     }
+    if let Some(seconds) = processor_seconds() {
+        metrics.set_total(Total::ProcessCpu, seconds);
+    }
+    if let Ok(bytes) = gateway.artifacts.stored_bytes() {
+        metrics.set(Gauge::ArtifactsStored, bytes as f64);
+    }
+    if let Ok(disk) = rustix::fs::statvfs(&gateway.config.data_dir) {
+        metrics.set(Gauge::DataFree, (disk.f_bavail * disk.f_frsize) as f64);
+        metrics.set(Gauge::DataSize, (disk.f_blocks * disk.f_frsize) as f64);
+    }
 }
 
 /// Resident memory of this process in bytes, from proc(5).
-#[must_use]
-pub fn resident_bytes() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
+}
+
+/// User and system time of this process in seconds, from proc(5).
+fn processor_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name may hold anything; what follows its closing parenthesis begins with field 3.
+    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / rustix::param::clock_ticks_per_second() as f64)
 }
 
 fn count(number: usize) -> f64 {

@@ -3,13 +3,16 @@
 use std::future::Future;
 use std::time::Duration;
 
+use storage::StorageError;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::gateway::{Gateway, Transport};
 use crate::session::open;
-use crate::{metering, transport};
+use crate::transport::Handler;
+use crate::{aftermath, metering, transport};
 
 /// How a run ended, in terms of sysexits(3).
 pub const EXIT_UNAVAILABLE: u8 = 69;
@@ -35,37 +38,56 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
         Some(address) => Some(transport::bind(address).await.map_err(|error| unavailable(format!("{address}: {error}")))?),
         None => None,
     };
-    let gateway = Gateway::open(config, transport).map_err(|error| ServeError {
-        code: match error {
-            storage::StorageError::Locked { .. } => EXIT_LOCKED,
-            storage::StorageError::Damaged { .. } | storage::StorageError::Format { .. } => EXIT_DAMAGED,
-            _ => EXIT_UNAVAILABLE,
-        },
-        message: error.to_string(),
-    })?;
-    tokio::spawn(metering::follow(gateway.clone()));
-    tokio::spawn(metering::upkeep(gateway.clone()));
-    if let Some(idle) = gateway.config.idle_ttl {
-        tokio::spawn(open::close_idle(gateway.clone(), idle));
-    }
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(|error| unavailable(error.to_string()))?;
+    let (door, doorway) = watch::channel(None);
+    // The handshake and the tool list do not wait for the log; the first call does.
+    let client = (transport == Transport::Stdio).then(|| {
+        let serving = transport::serve_stdio(Handler::new(doorway.clone()), stop.clone());
+        tokio::spawn(serving)
+    });
+    let gateway = open_gateway(config, transport).await?;
+    door.send_replace(Some(gateway.clone()));
+    follow(&gateway);
     let http = listener.map(|listener| {
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening");
         }
-        let with_mcp = transport == Transport::Http;
-        tokio::spawn(transport::serve_http(gateway.clone(), listener, with_mcp, stop.clone()))
+        let handler = (transport == Transport::Http).then(|| Handler::new(doorway));
+        tokio::spawn(transport::serve_http(gateway.clone(), listener, handler, stop.clone()))
     });
-    let served = match transport {
-        Transport::Stdio => transport::serve_stdio(gateway.clone(), stop.clone()).await.map_err(unavailable),
-        Transport::Http => {
+    let served = match client {
+        Some(client) => client.await.map_err(|panic| panic.to_string()).and_then(|served| served).map_err(unavailable),
+        None => {
             stop.cancelled().await;
             Ok(())
         }
     };
     shut_down(&gateway, stop, http).await?;
     served
+}
+
+async fn open_gateway(config: Config, transport: Transport) -> Result<Gateway, ServeError> {
+    let opened = tokio::task::spawn_blocking(move || Gateway::open(config, transport)).await;
+    let opened = opened.map_err(|panic| unavailable(panic.to_string()))?;
+    opened.map_err(|error| ServeError {
+        code: match error {
+            StorageError::Locked { .. } => EXIT_LOCKED,
+            StorageError::Damaged { .. } | StorageError::Format { .. } => EXIT_DAMAGED,
+            _ => EXIT_UNAVAILABLE,
+        },
+        message: error.to_string(),
+    })
+}
+
+/// Starts what runs beside the calls for as long as the process does.
+fn follow(gateway: &Gateway) {
+    tokio::spawn(metering::follow(gateway.clone()));
+    tokio::spawn(metering::upkeep(gateway.clone()));
+    tokio::spawn(aftermath::report_rebuilds(gateway.clone()));
+    if let Some(idle) = gateway.config.idle_ttl {
+        tokio::spawn(open::close_idle(gateway.clone(), idle));
+    }
 }
 
 /// New work is refused, browsers close, the log is sealed last: everything before it is on record.

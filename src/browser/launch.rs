@@ -22,6 +22,10 @@ use crate::deadline::Deadline;
 use crate::journal::{Journal, Scope};
 use crate::redact::Redactor;
 
+/// Where Chromium keeps temporary files, below the run directory it runs in. It is told the relative
+/// name: the path of its socket in there must fit 108 bytes, however long the run directory's is.
+const TEMPORARY: &str = "tmp";
+
 /// Why there is no browser.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -43,6 +47,7 @@ impl From<NotFound> for LaunchError {
 /// Where one browser keeps its files.
 #[derive(Debug, Clone)]
 pub(super) struct Directories {
+    run: PathBuf,
     profile: PathBuf,
     profile_is_private: bool,
     temporary: PathBuf,
@@ -52,12 +57,14 @@ pub(super) struct Directories {
 impl Directories {
     fn create(options: &LaunchOptions) -> std::io::Result<Self> {
         let run = std::path::absolute(&options.run_directory)?;
-        let profile = options.profile_directory.clone().unwrap_or_else(|| run.join("profile"));
+        let profile =
+            options.profile_directory.as_ref().map_or_else(|| Ok(run.join("profile")), std::path::absolute)?;
         let directories = Self {
             profile,
             profile_is_private: options.profile_directory.is_none(),
-            temporary: temporary_directory(&run),
+            temporary: run.join(TEMPORARY),
             downloads: run.join("downloads"),
+            run: run.clone(),
         };
         for directory in [&run, &directories.profile, &directories.temporary, &directories.downloads] {
             create_private(directory)?;
@@ -74,17 +81,6 @@ impl Directories {
         let remove = move || gone.iter().all(|directory| remove_directory(directory));
         tokio::task::spawn_blocking(remove).await.unwrap_or(false)
     }
-}
-
-/// Where Chromium keeps sockets: their whole path must fit 108 bytes, so a run directory with a long
-/// name gets its temporary directory elsewhere.
-fn temporary_directory(run: &Path) -> PathBuf {
-    const PATH_BYTES_MAX: usize = 60;
-    let inside = run.join("tmp");
-    if inside.as_os_str().len() <= PATH_BYTES_MAX {
-        return inside;
-    }
-    std::env::temp_dir().join(format!("pageledger-{}", storage::ids::random_suffix(8)))
 }
 
 fn create_private(directory: &Path) -> std::io::Result<()> {
@@ -188,8 +184,8 @@ fn start(
         profile: &directories.profile,
         extra: &options.arguments,
     };
-    let mut command = Command::new(&options.executable);
-    command.args(flags::arguments(&wishes)).env("TMPDIR", &directories.temporary);
+    let mut command = Command::new(std::path::absolute(&options.executable)?);
+    command.args(flags::arguments(&wishes)).current_dir(&directories.run).env("TMPDIR", TEMPORARY);
     os::pass_pipes(&mut command, commands_read.into(), replies_write.into());
     let process = Process::start(command)?;
     let input = pipe::Receiver::from_owned_fd(replies)?;

@@ -1,5 +1,7 @@
 //! `new_tab`, `close_tab`, `switch_tab`, `list_tabs`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use storage::ids::PageId;
 
@@ -9,6 +11,9 @@ use super::tool::{Call, Output, Tool};
 use crate::contract::facts::{SESSION, TIMEOUT, URL_LENGTH_MAX, WAIT_UNTIL};
 use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
 use crate::fault::Fault;
+
+/// How long a list of tabs waits for their titles.
+pub(super) const TITLES_WAIT: Duration = Duration::from_millis(500);
 
 const TAB_REQUIRED: Parameter = Parameter::name("tab_id", "").required();
 
@@ -107,6 +112,8 @@ pub static LIST_TABS: Tool = Tool {
 
 async fn list_tabs(call: Call) -> Result<Output, Fault> {
     let browser = call.browser()?;
+    // A page that is busy or waits on a dialog is listed under the title it had.
+    browser.refresh_titles(call.deadline.within(TITLES_WAIT)).await;
     let active: Option<PageId> = browser.active();
     let tab = |info: crate::browser::PageInfo| {
         let is_active = active.as_ref() == Some(&info.page_id);

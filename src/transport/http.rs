@@ -28,14 +28,14 @@ use crate::metering;
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(gateway: Gateway, listener: TcpListener, with_mcp: bool, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(gateway: Gateway, listener: TcpListener, handler: Option<Handler>, stop: CancellationToken) -> std::io::Result<()> {
     let mut router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .with_state(gateway.clone());
-    if with_mcp {
-        router = router.merge(mcp(gateway, stop.child_token()));
+        .with_state(gateway);
+    if let Some(handler) = handler {
+        router = router.merge(mcp(handler, stop.child_token()));
     }
     let router = router.layer(axum::middleware::from_fn(guard::guard));
     // Without this every small answer waits 40 ms for the peer's delayed acknowledgement.
@@ -45,7 +45,7 @@ pub async fn serve(gateway: Gateway, listener: TcpListener, with_mcp: bool, stop
     axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await
 }
 
-fn mcp(gateway: Gateway, stop: CancellationToken) -> Router {
+fn mcp(handler: Handler, stop: CancellationToken) -> Router {
     let mut sessions = LocalSessionManager::default();
     // A silent long call counts as no traffic, so the limit is well above any call's.
     sessions.session_config.keep_alive = Some(Duration::from_secs(HTTP_SESSION_IDLE_SECONDS));
@@ -58,7 +58,7 @@ fn mcp(gateway: Gateway, stop: CancellationToken) -> Router {
         // `guard` has already checked both, for every route and by one rule.
         .disable_allowed_hosts()
         .disable_allowed_origins();
-    let service = StreamableHttpService::new(move || Ok(Handler::new(gateway.clone())), Arc::clone(&sessions), config);
+    let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
     Router::new().nest_service("/mcp", service).layer(axum::middleware::from_fn_with_state(sessions, cap))
 }
 

@@ -18,6 +18,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 pub use http::{bind, serve as serve_http};
 pub use stdio::serve as serve_stdio;
 
+use tokio::sync::watch;
+
 use crate::contract::schema;
 use crate::dispatch;
 use crate::gateway::{Gateway, local_owner};
@@ -27,16 +29,26 @@ const INSTRUCTIONS: &str = "Start with launch_session, then navigate. Address el
     list_console_messages, list_network_requests and list_events page through everything that happened; pass next_cursor as after. \
     Every failure carries a next_step.";
 
-/// One client's view of the gateway. Holds nothing of the client's own.
+/// One client's view of the gateway, which may still be opening its log. Holds nothing of the
+/// client's own.
 #[derive(Clone)]
 pub struct Handler {
-    gateway: Gateway,
+    gateway: watch::Receiver<Option<Gateway>>,
 }
 
 impl Handler {
     #[must_use]
-    pub fn new(gateway: Gateway) -> Self {
+    pub fn new(gateway: watch::Receiver<Option<Gateway>>) -> Self {
         Self { gateway }
+    }
+
+    /// The gateway, once it is open. It always comes to that: a log that cannot be opened ends the
+    /// process.
+    async fn gateway(&self) -> Result<Gateway, ErrorData> {
+        let mut gateway = self.gateway.clone();
+        let open = gateway.wait_for(Option::is_some).await;
+        let open = open.ok().and_then(|gateway| gateway.clone());
+        open.ok_or_else(|| ErrorData::internal_error("the server is stopping", None))
     }
 }
 
@@ -65,13 +77,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let owner = local_owner();
+        let gateway = self.gateway().await?;
         let Some(tool) = tools::find(&request.name) else {
-            dispatch::unknown_tool(&self.gateway, owner).await;
+            dispatch::unknown_tool(&gateway, owner).await;
             return Err(ErrorData::invalid_params("there is no tool of that name; tools/list names them all", None));
         };
         let arguments = request.arguments.unwrap_or_default();
         // In a task of its own: the call ends and is on record even when this future is dropped.
-        let call = tokio::spawn(dispatch::call(self.gateway.clone(), tool, arguments, owner, context.ct.clone()));
+        let call = tokio::spawn(dispatch::call(gateway, tool, arguments, owner, context.ct.clone()));
         match call.await {
             Ok(answer) => Ok(result(answer).into()),
             Err(panic) => {

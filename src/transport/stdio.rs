@@ -4,14 +4,13 @@ use rmcp::ServiceExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Handler;
-use crate::gateway::Gateway;
 
 /// Serves one client until its input ends or `stop` fires.
 ///
 /// # Errors
 /// When the first message is not a handshake.
-pub async fn serve(gateway: Gateway, stop: CancellationToken) -> Result<(), String> {
-    let served = Handler::new(gateway).serve_with_ct(rmcp::transport::stdio(), stop.clone()).await;
+pub async fn serve(handler: Handler, stop: CancellationToken) -> Result<(), String> {
+    let served = handler.serve_with_ct(rmcp::transport::stdio(), stop.clone()).await;
     let running = match served {
         Ok(running) => running,
         // A client that goes away before the handshake has asked for nothing.

@@ -136,7 +136,6 @@ metrics! {
         SessionsMax "pageledger_sessions_max" Count [] "Sessions that may hold a place.";
         CallsRunning "pageledger_calls_running" Count [] "Calls accepted and not ended.";
         CallsQueued "pageledger_calls_queued" Count [] "Calls that wait for their session's lane.";
-        McpClients "pageledger_mcp_clients" Count [] "Connected MCP clients.";
         LogAvailable "pageledger_log_available" Flag [] "1 while the log can record, else 0.";
         LogLastSeq "pageledger_log_last_seq" Count [] "Sequence number of the last durable event.";
         LogEpoch "pageledger_log_epoch" Count [] "How often this log has been opened.";

@@ -44,7 +44,8 @@ pub(super) async fn settle(setting: &Setting, outgoing: Vec<Outgoing>) -> Vec<Dr
             continue;
         };
         bytes += keep.bytes.len();
-        let write = (writes.len() < KEPT_MAX && bytes <= KEPT_BYTES_MAX).then(|| {
+        // The first is kept however long it is: a message has a bound of its own.
+        let write = (writes.is_empty() || writes.len() < KEPT_MAX && bytes <= KEPT_BYTES_MAX).then(|| {
             let (artifacts, content) = (setting.artifacts.clone(), std::mem::take(&mut keep.bytes));
             writes.push(());
             tokio::task::spawn_blocking(move || artifacts.put(&content).ok())

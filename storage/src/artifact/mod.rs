@@ -77,6 +77,21 @@ impl ArtifactStore {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Size of everything kept, in bytes. Reads the directory when nothing has been kept yet.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn stored_bytes(&self) -> Result<u64, StorageError> {
+        self.stored(&mut self.shared.used_bytes())
+    }
+
+    fn stored(&self, used: &mut Option<u64>) -> Result<u64, StorageError> {
+        match *used {
+            Some(bytes) => Ok(bytes),
+            None => Ok(*used.insert(files::bytes_below(&self.shared.directory, UNFINISHED)?)),
+        }
+    }
+
     /// Keeps `bytes`; blocks until they are durable. Content that is there already is used again.
     ///
     /// # Errors
@@ -227,12 +242,8 @@ impl ArtifactStore {
             return Err(StorageError::Limit { name: "bytes of one artifact", limit: ARTIFACT_BYTES_MAX });
         }
         let mut used = self.shared.used_bytes();
-        let before = match *used {
-            Some(bytes) => bytes,
-            None => files::bytes_below(&self.shared.directory, UNFINISHED)?,
-        };
+        let before = self.stored(&mut used)?;
         if before.saturating_add(bytes) > self.shared.quota_bytes {
-            *used = Some(before);
             return Err(StorageError::Limit { name: "bytes of all artifacts", limit: self.shared.quota_bytes });
         }
         *used = Some(before + bytes);

@@ -1,5 +1,9 @@
 //! One line of a snapshot, before it is text, and the rules that make a tree of lines short.
 
+/// Lines inside a line that the rules look at; one that holds more stays as it is. Keeps a deep tree
+/// from costing the square of its size.
+const INSIDE_MAX: usize = 64;
+
 /// An element or a text, in document order.
 #[derive(Debug, Default)]
 pub(super) struct Line {
@@ -32,7 +36,11 @@ pub(super) fn shorten(lines: &mut [Line]) {
             continue;
         }
         let depth = lines[at].depth;
-        let end = (at + 1..lines.len()).find(|next| lines[*next].depth <= depth).unwrap_or(lines.len());
+        let limit = lines.len().min(at + 1 + INSIDE_MAX);
+        let end = (at + 1..limit).find(|next| lines[*next].depth <= depth).unwrap_or(limit);
+        if end == limit && limit < lines.len() && lines[limit].depth > depth {
+            continue;
+        }
         let children: Vec<usize> = (at + 1..end).filter(|child| !lines[*child].gone).collect();
         let texts: Vec<usize> = children.iter().copied().filter(|child| lines[*child].is_text()).collect();
         if texts.is_empty() {
