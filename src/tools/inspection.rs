@@ -106,7 +106,7 @@ pub static SNAPSHOT: Tool = Tool {
 async fn snapshot(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
     let taken = page.snapshot(call.deadline).await.map_err(faults::page(&call))?;
-    call.browser()?.refresh_titles(call.deadline.within(super::tabs::TITLES_WAIT)).await;
+    let _ = call.browser()?.refresh_titles(call.deadline.within(super::tabs::TITLES_WAIT)).await;
     let event = SnapshotTaken { references: u64::from(taken.references), bytes: taken.tree.len() as u64 };
     call.gateway.journal.record(vec![Draft::new(&context(&call, &page)?, &event)]);
     Ok(Output::value(json!({

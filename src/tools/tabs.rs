@@ -113,7 +113,7 @@ pub static LIST_TABS: Tool = Tool {
 async fn list_tabs(call: Call) -> Result<Output, Fault> {
     let browser = call.browser()?;
     // A page that is busy or waits on a dialog is listed under the title it had.
-    browser.refresh_titles(call.deadline.within(TITLES_WAIT)).await;
+    let _ = browser.refresh_titles(call.deadline.within(TITLES_WAIT)).await;
     let active: Option<PageId> = browser.active();
     let tab = |info: crate::browser::PageInfo| {
         let is_active = active.as_ref() == Some(&info.page_id);
