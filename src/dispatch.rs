@@ -28,7 +28,7 @@ use crate::envelope::{self, Operation, Reply};
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
 use crate::keep::KeepForCall;
-use crate::limits::{CATCH_UP_MS, ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, CALL_GRACE_MS, IMAGE_SHARE_MAX};
+use crate::limits::{CATCH_UP_MS, ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, CALL_GRACE_MS, IMAGE_SHARE_MAX, RESULT_BYTES_MIN};
 use crate::session::Session;
 use crate::session::lane::{NoTurn, Turn};
 use crate::tools::tool::{Call, Image, Output, Target, Tool};
@@ -319,8 +319,9 @@ async fn answer(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Res
     let ids = progress.target.ids();
     let bytes_max = gateway.config.max_result_bytes;
     // A picture that would crowd out the text is left to `read_artifact`.
-    let image = image.filter(|image| image.bytes.len().div_ceil(3) * 4 <= bytes_max / IMAGE_SHARE_MAX);
-    let room = bytes_max - image.as_ref().map_or(0, |image| image.bytes.len().div_ceil(3) * 4 + 128);
+    let share = bytes_max / IMAGE_SHARE_MAX;
+    let image = image.filter(|image| image.wire_bytes() <= share && bytes_max - image.wire_bytes() >= RESULT_BYTES_MIN);
+    let room = bytes_max - image.as_ref().map_or(0, Image::wire_bytes);
     let (result, artifacts) = match result {
         Ok(output) => (Ok(output.data), output.artifacts),
         Err(fault) => (Err(fault), Vec::new()),

@@ -149,10 +149,12 @@ impl From<Code> for Fault {
 
 impl From<StorageError> for Fault {
     fn from(error: StorageError) -> Self {
-        let log_unavailable = |reason: &'static str| Self::new(Code::LogUnavailable).with("reason", reason);
+        let log_unavailable = |reason: &str| Self::new(Code::LogUnavailable).with("reason", reason);
         let fault = match &error {
             StorageError::Unavailable { .. } => log_unavailable("writing failed"),
-            StorageError::Damaged { .. } => log_unavailable("history is damaged"),
+            StorageError::Damaged { first_seq, last_seq, .. } => {
+                log_unavailable(&format!("history is damaged from sequence {first_seq} to {last_seq}"))
+            }
             StorageError::Locked { .. } => log_unavailable("the data directory is in use"),
             StorageError::Format { .. } => log_unavailable("the log's format is unknown to this version"),
             StorageError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {

@@ -33,25 +33,8 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "vault": {"enabled": false, "backend": null, "evaluate_warning": false},
         "persistence_mode": "memory",
         "log": log(gateway),
-        "limits": limits(gateway),
+        "limits": gateway.config.limits(),
     })))
-}
-
-/// Every bound a client may run into, with its unit in its name.
-fn limits(gateway: &Gateway) -> Value {
-    let config = &gateway.config;
-    json!({
-        "sessions_max": config.max_instances,
-        "result_bytes_max": config.max_result_bytes,
-        "operation_timeout_ms": config.operation_timeout.as_millis() as u64,
-        "launch_timeout_ms": config.launch_timeout.as_millis() as u64,
-        "lane_depth_max": config.lane_depth,
-        "body_bytes_max": config.body_bytes_max,
-        "artifact_quota_bytes": config.artifact_quota_bytes,
-        "page_limit_max": storage::limits::PAGE_LIMIT_MAX,
-        "text_field_bytes_max": storage::limits::TEXT_FIELD_BYTES_MAX,
-        "idle_ttl_seconds": config.idle_ttl.map_or(0, |idle| idle.as_secs()),
-    })
 }
 
 /// The log's health, as status and readiness show it.

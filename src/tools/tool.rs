@@ -86,6 +86,14 @@ pub struct Image {
     pub bytes: Vec<u8>,
 }
 
+impl Image {
+    /// What it takes of a reply: base64, and the content block around it.
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        self.bytes.len().div_ceil(3) * 4 + 128
+    }
+}
+
 impl Output {
     /// A result that is one thing.
     #[must_use]

@@ -10,6 +10,7 @@ use storage::log::{Log, LogOptions};
 
 use crate::damage::launching;
 use crate::site::Site;
+use crate::support::data::files_below;
 use crate::support::{DataDir, Options, Server, processes, program, wait_for, wait_within, walk};
 
 const KILLS: usize = 12;
@@ -87,8 +88,8 @@ async fn burst_and_kill(server: Server, until: usize, known: &mut Acknowledged) 
 
 /// What was told is still there, word for word; what was interrupted says so.
 async fn check_after_restart(server: &Server, session_id: &str, known: &Acknowledged) {
-    let left = std::fs::read_dir(server.data_dir().path().join("run")).map_or(0, Iterator::count);
-    assert_eq!(left, 0, "the run directory is cleared");
+    let left = files_below(&server.data_dir().path().join("run"));
+    assert!(left.is_empty(), "the run directory is cleared: {left:?}");
     let messages = walk::console(server, session_id).await;
     let held: BTreeMap<u64, &str> =
         messages.iter().map(|message| (message["seq"].as_u64().expect("a number"), message["text"].as_str().expect("a text"))).collect();
@@ -207,8 +208,8 @@ async fn a_server_killed_while_it_launches_or_closes_leaves_no_browser() {
     }
     let server = Server::start(Options::stdio().on(&data)).await;
     assert_eq!(server.ok("list_sessions", json!({})).await, json!([]));
-    let left = std::fs::read_dir(data.path().join("run")).map_or(0, Iterator::count);
-    assert_eq!(left, 0, "the run directory is cleared");
+    let left = files_below(&data.path().join("run"));
+    assert!(left.is_empty(), "the run directory is cleared: {left:?}");
     server.stop().await;
     let events = tail(&data).await;
     check_numbers(&events);

@@ -4,7 +4,7 @@ use base64::Engine;
 use serde_json::{Value, json};
 
 use crate::site::Site;
-use crate::support::{Options, Server, walk};
+use crate::support::{Options, Server, wait_for, walk};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn screenshots_are_pictures_and_kept() {
@@ -49,7 +49,10 @@ async fn snapshots_see_into_frames() {
     }
     walk::console_with(&server, &id, "frame clicked 127.0.0.1").await;
     walk::console_with(&server, &id, "frame clicked localhost").await;
-    assert_eq!(snapshot["title"], "Frames");
+    wait_for("the title arrives", || async {
+        (server.ok("snapshot", json!({"session_id": id})).await["title"] == "Frames").then_some(())
+    })
+    .await;
     let content = server.ok("get_content", json!({"session_id": id})).await;
     assert!(content["html"].as_str().is_some_and(|html| html.contains("<iframe id=\"same\"")), "{content}");
 }

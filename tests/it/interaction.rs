@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::site::Site;
-use crate::support::{Options, Server, walk};
+use crate::support::{Options, Server, wait_for, walk};
 
 async fn value(server: &Server, id: &str, expression: &str) -> Value {
     server.ok("evaluate", json!({"session_id": id, "expression": expression})).await["result"].take()
@@ -18,7 +18,7 @@ async fn clicks_are_real_input() {
     let tree = snapshot["tree"].as_str().expect("a tree");
     let line = tree.lines().find(|line| line.contains("button \"Save\"")).expect("the button");
     let reference = line.split("[ref=").nth(1).and_then(|rest| rest.split(']').next()).expect("a reference");
-    for selector in [reference, "#save", "role=button[name=\"Save\"]", "text=Save", "xpath=//button[@id='save']"] {
+    for selector in [reference, "#save", "role=button[name=\"Save\"]", "text=\"Save\"", "xpath=//button[@id='save']"] {
         let clicked = server.ok("click", json!({"session_id": id, "selector": selector})).await;
         assert_eq!((&clicked["ok"], &clicked["selector"]), (&json!(true), &json!(selector)));
     }
@@ -70,7 +70,7 @@ async fn obstacles_have_names() {
     let server = Server::start(Options::stdio()).await;
     let id = server.launch_at(&site.url("/obstacles.html")).await;
     for selector in ["#covered", "#hidden", "#disabled"] {
-        let arguments = json!({"session_id": id, "selector": selector, "timeout": 400});
+        let arguments = json!({"session_id": id, "selector": selector, "timeout": 5000});
         let fault = server.fault("click", arguments, "ELEMENT_NOT_ACTIONABLE").await;
         assert!(fault["details"]["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{fault}");
         assert_eq!(fault["details"]["selector"], selector);
@@ -101,8 +101,10 @@ async fn scrolling_says_where_it_got() {
     let id = server.launch_at(&site.url("/obstacles.html")).await;
     let by = server.ok("scroll", json!({"session_id": id, "mode": "by", "dy": 500})).await;
     assert_eq!(by["y"].as_f64(), Some(500.0));
-    let to = server.ok("scroll", json!({"session_id": id, "mode": "to", "x": 0, "y": 100, "behavior": "smooth"})).await;
+    let to = server.ok("scroll", json!({"session_id": id, "mode": "to", "x": 0, "y": 100})).await;
     assert_eq!(to["y"].as_f64(), Some(100.0));
+    server.ok("scroll", json!({"session_id": id, "mode": "to", "x": 0, "y": 300, "behavior": "smooth"})).await;
+    wait_for("a smooth scroll arrives", || async { (value(&server, &id, "scrollY").await == 300).then_some(()) }).await;
     let far = server.ok("scroll", json!({"session_id": id, "mode": "selector", "selector": "#far"})).await;
     assert!(far["y"].as_f64().is_some_and(|y| y > 2_000.0), "{far}");
     server.fault("scroll", json!({"session_id": id, "mode": "to", "x": 0}), "INVALID_ARGUMENTS").await;

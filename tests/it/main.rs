@@ -7,16 +7,20 @@
 mod site;
 mod support;
 
+mod bounds;
 mod bursts;
 mod capture;
 mod channel;
 mod contract;
 mod crash;
 mod damage;
+mod evidence;
+mod exporting;
 mod hostile;
 mod inspection;
 mod interaction;
 mod navigation;
+mod redaction;
 mod spine;
 
 #[test]
