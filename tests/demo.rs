@@ -49,7 +49,11 @@ async fn main() {
     export(&server, &session_id, &directory).await;
     show_metrics(&server, &before).await;
     finish(server, &session_id, &directory).await;
-    println!("\nAll of it checked, in {:.1} s. The files stay in {}", began.elapsed().as_secs_f64(), directory.display());
+    println!(
+        "\nAll of it checked, in {:.1} s. The files stay in {}",
+        began.elapsed().as_secs_f64(),
+        directory.display()
+    );
 }
 
 /// `target/demo`, emptied.
@@ -130,7 +134,11 @@ async fn page_through(server: &Server, session_id: &str) {
     println!("\n== Read the evidence, {PAGE_ROWS} rows a page");
     let errors = json!({"session_id": session_id, "level": "error"});
     let messages = walk::all(server, "list_console_messages", "messages", errors, PAGE_ROWS).await;
-    println!("list_console_messages at level error: {} in {} pages", messages.len(), messages.len().div_ceil(PAGE_ROWS));
+    println!(
+        "list_console_messages at level error: {} in {} pages",
+        messages.len(),
+        messages.len().div_ceil(PAGE_ROWS)
+    );
     for message in &messages {
         println!("                   {:<9} {}", text(message, "type"), text(message, "text"));
     }
@@ -139,14 +147,19 @@ async fn page_through(server: &Server, session_id: &str) {
     let everything = json!({"session_id": session_id});
     let requests = walk::all(server, "list_network_requests", "requests", everything, PAGE_ROWS).await;
     let failed = requests.iter().filter(|request| request["state"] == "failed").count();
-    println!("list_network_requests: {} in {} pages, {failed} of them failed", requests.len(), requests.len().div_ceil(PAGE_ROWS));
+    println!(
+        "list_network_requests: {} in {} pages, {failed} of them failed",
+        requests.len(),
+        requests.len().div_ceil(PAGE_ROWS)
+    );
     let posted = requests.iter().find(|request| request["method"] == "POST").expect("the page posted something");
     let asked = json!({"session_id": session_id, "request_id": posted["request_id"], "part": "request_body"});
     let body = server.ok("get_network_request", asked).await;
     println!("get_network_request: the page posted {}", body["content"]);
     assert_eq!(body["content"], r#"{"posted":"body text"}"#);
 
-    let secret = requests.iter().find(|request| text(request, "url").contains("token=")).expect("a request with a token");
+    let secret =
+        requests.iter().find(|request| text(request, "url").contains("token=")).expect("a request with a token");
     println!("                   a token in a URL is on record as {}", text(secret, "url"));
     assert!(!text(secret, "url").contains("canary"), "secrets are out");
 }
@@ -165,7 +178,12 @@ async fn download(server: &Server, site: &Site, session_id: &str, directory: &Pa
         (found["state"] == "finished").then_some(found)
     })
     .await;
-    println!("list_downloads     {} of {} bytes, SHA-256 {}", download["suggested_name"], download["total_bytes"], text(&download, "sha256"));
+    println!(
+        "list_downloads     {} of {} bytes, SHA-256 {}",
+        download["suggested_name"],
+        download["total_bytes"],
+        text(&download, "sha256")
+    );
     let bytes = walk::artifact(server, text(&download, "artifact"), 65_536).await;
     assert_eq!(bytes, site::pattern(300_000), "every byte is what the site sent");
     let path = directory.join("header.bin");
@@ -182,7 +200,12 @@ async fn export(server: &Server, session_id: &str, directory: &Path) {
     }
     println!("list_events        {} events of {} kinds", events.len(), kinds.len());
     let parquet = server.ok("export_events", json!({"session_id": session_id, "path": "demo.parquet"})).await;
-    println!("export_events      {} events, {} bytes of Parquet: {}", parquet["events"], parquet["bytes"], text(&parquet, "path"));
+    println!(
+        "export_events      {} events, {} bytes of Parquet: {}",
+        parquet["events"],
+        parquet["bytes"],
+        text(&parquet, "path")
+    );
     let reader = SerializedFileReader::new(File::open(text(&parquet, "path")).expect("the file is there"));
     let metadata = reader.expect("it is Parquet").metadata().clone();
     let (rows, columns) = (metadata.file_metadata().num_rows(), metadata.file_metadata().schema_descr().num_columns());

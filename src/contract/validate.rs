@@ -112,83 +112,74 @@ fn record(
 }
 
 fn check(shape: &Shape, value: &Value, field: &str, problems: &mut Vec<Problem>) {
-    let mut wrong = |message: String| problems.push(Problem::new(field, message));
+    match shape {
+        Shape::Record { fields, open } => nested(fields, *open, value, field, problems),
+        Shape::TextOrRecord { fields } if !value.is_string() => nested(fields, false, value, field, problems),
+        shape => {
+            let wrong = scalar_problem(shape, value).or_else(|| array_problem(shape, value));
+            problems.extend(wrong.map(|wrong| Problem::new(field, wrong)));
+        }
+    }
+}
+
+/// What is wrong with a value that should be one thing.
+fn scalar_problem(shape: &Shape, value: &Value) -> Option<String> {
     match shape {
         Shape::Text { length_min, length_max } => match value.as_str() {
-            None => wrong("must be a string".into()),
+            None => Some("must be a string".into()),
             Some(text) => {
                 let length = text.chars().take(length_max + 1).count();
-                if length < *length_min {
-                    wrong("must not be empty".into());
-                } else if length > *length_max {
-                    wrong(format!("must be at most {length_max} characters long"));
-                }
+                let long = || (length > *length_max).then(|| format!("must be at most {length_max} characters long"));
+                (length < *length_min).then(|| "must not be empty".into()).or_else(long)
             }
         },
-        Shape::Slug => {
-            if !value.as_str().is_some_and(is_slug) {
-                wrong(format!("must match {SLUG_PATTERN}"));
-            }
-        }
+        Shape::TextOrRecord { .. } => (value.as_str() == Some("")).then(|| "must not be empty".into()),
+        Shape::Slug => (!value.as_str().is_some_and(is_slug)).then(|| format!("must match {SLUG_PATTERN}")),
         Shape::Integer { min, max } => {
-            if !as_integer(value).is_some_and(|n| (*min..=*max).contains(&n)) {
-                wrong(format!("must be a whole number from {min} to {max}"));
-            }
+            let fits = as_integer(value).is_some_and(|n| (*min..=*max).contains(&n));
+            (!fits).then(|| format!("must be a whole number from {min} to {max}"))
         }
         Shape::Number { min } => match value.as_f64() {
-            None => wrong("must be a number".into()),
-            Some(number) if min.is_some_and(|min| number < min) => {
-                wrong(format!("must be at least {}", min.unwrap_or_default()));
-            }
-            Some(_) => {}
+            None => Some("must be a number".into()),
+            Some(number) => min.filter(|min| number < *min).map(|min| format!("must be at least {min}")),
         },
-        Shape::Flag => {
-            if !value.is_boolean() {
-                wrong("must be true or false".into());
-            }
+        Shape::Flag => (!value.is_boolean()).then(|| "must be true or false".into()),
+        Shape::FlagOrNumber => {
+            (!value.is_boolean() && !value.is_number()).then(|| "must be true, false or a number".into())
         }
         Shape::Choice(choices) => {
-            if !value.as_str().is_some_and(|text| choices.contains(&text)) {
-                wrong(format!("must be one of {}", listed(choices)));
-            }
-        }
-        Shape::FlagOrNumber => {
-            if !value.is_boolean() && !value.is_number() {
-                wrong("must be true, false or a number".into());
-            }
-        }
-        Shape::Integers { items } => {
-            let fits = |list: &Vec<Value>| list.len() == *items && list.iter().all(|v| as_integer(v).is_some_and(|n| n > 0));
-            if !value.as_array().is_some_and(fits) {
-                wrong(format!("must be an array of {items} whole numbers of at least 1"));
-            }
+            let fits = value.as_str().is_some_and(|text| choices.contains(&text));
+            (!fits).then(|| format!("must be one of {}", listed(choices)))
         }
         Shape::FlagOrChoice(choices) => {
-            if !value.is_boolean() && !value.as_str().is_some_and(|text| choices.contains(&text)) {
-                wrong(format!("must be true, false or one of {}", listed(choices)));
-            }
+            let fits = value.is_boolean() || value.as_str().is_some_and(|text| choices.contains(&text));
+            (!fits).then(|| format!("must be true, false or one of {}", listed(choices)))
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with a value that should be an array.
+fn array_problem(shape: &Shape, value: &Value) -> Option<String> {
+    let items = value.as_array();
+    match shape {
+        Shape::Integers { items: count } => {
+            let positive = |item: &Value| as_integer(item).is_some_and(|n| n > 0);
+            let fits = items.is_some_and(|items| items.len() == *count && items.iter().all(positive));
+            (!fits).then(|| format!("must be an array of {count} whole numbers of at least 1"))
         }
         Shape::Choices(choices) => {
-            let fits = |items: &Vec<Value>| items.iter().all(|v| v.as_str().is_some_and(|t| choices.contains(&t)));
-            if !value.as_array().is_some_and(fits) {
-                wrong(format!("must be an array of {}", listed(choices)));
-            }
+            let chosen = |item: &Value| item.as_str().is_some_and(|text| choices.contains(&text));
+            let fits = items.is_some_and(|items| items.iter().all(chosen));
+            (!fits).then(|| format!("must be an array of {}", listed(choices)))
         }
         Shape::Texts { items_min, items_max } => {
-            let fits = |items: &Vec<Value>| {
-                (*items_min..=*items_max).contains(&items.len())
-                    && items.iter().all(|v| v.as_str().is_some_and(|t| *items_min == 0 || !t.is_empty()))
-            };
-            if !value.as_array().is_some_and(fits) {
-                wrong(format!("must be an array of {items_min} to {items_max} strings"));
-            }
+            let filled = |item: &Value| item.as_str().is_some_and(|text| *items_min == 0 || !text.is_empty());
+            let counted = |items: &&Vec<Value>| (*items_min..=*items_max).contains(&items.len());
+            let fits = items.filter(counted).is_some_and(|items| items.iter().all(filled));
+            (!fits).then(|| format!("must be an array of {items_min} to {items_max} strings"))
         }
-        Shape::Record { fields, open } => nested(fields, *open, value, field, problems),
-        Shape::TextOrRecord { fields } => match value.as_str() {
-            Some("") => wrong("must not be empty".into()),
-            Some(_) => {}
-            None => nested(fields, false, value, field, problems),
-        },
+        _ => None,
     }
 }
 

@@ -28,10 +28,16 @@ async fn every_reply_keeps_the_smallest_bound() {
     bounded(&server, "navigate", on(json!({"url": site.url("/big")}))).await;
     for (tool, more) in [
         ("evaluate", json!({"expression": big})),
-        ("evaluate", json!({"expression": "console.log('x'.repeat(300000)); Array.from({length: 5000}, (_, n) => ({n}))"})),
+        (
+            "evaluate",
+            json!({"expression": "console.log('x'.repeat(300000)); Array.from({length: 5000}, (_, n) => ({n}))"}),
+        ),
         ("evaluate", json!({"expression": "throw new Error('y'.repeat(100000))"})),
         ("evaluate", json!({"expression": "document.title = 'z'.repeat(50000)"})),
-        ("evaluate", json!({"expression": "for (let n = 0; n < 300; n++) document.body.append(Object.assign(document.createElement('button'), {textContent: 'b' + n}))"})),
+        (
+            "evaluate",
+            json!({"expression": "for (let n = 0; n < 300; n++) document.body.append(Object.assign(document.createElement('button'), {textContent: 'b' + n}))"}),
+        ),
         ("snapshot", json!({})),
         ("get_content", json!({})),
         ("screenshot", json!({})),
@@ -53,7 +59,8 @@ async fn every_reply_keeps_the_smallest_bound() {
         ("export_events", json!({})),
         ("wait_for_selector", json!({"selector": "#never", "timeout": 100})),
     ] {
-        let takes_session = !["list_sessions", "server_status", "browser_health", "browser_list_instances"].contains(&tool);
+        let takes_session =
+            !["list_sessions", "server_status", "browser_health", "browser_list_instances"].contains(&tool);
         bounded(&server, tool, if takes_session { on(more) } else { more }).await;
     }
     let requests = walk::requests(&server, &id).await;
@@ -61,7 +68,8 @@ async fn every_reply_keeps_the_smallest_bound() {
         let asked = on(json!({"request_id": requests[0]["request_id"], "part": part}));
         bounded(&server, "get_network_request", asked).await;
     }
-    let unknown: serde_json::Map<String, Value> = (0..500).map(|n| (format!("argument{n}"), json!("v".repeat(500)))).collect();
+    let unknown: serde_json::Map<String, Value> =
+        (0..500).map(|n| (format!("argument{n}"), json!("v".repeat(500)))).collect();
     bounded(&server, "click", Value::Object(unknown)).await;
 }
 
@@ -73,13 +81,13 @@ async fn what_did_not_fit_is_read_to_its_last_byte() {
     let text = "Array.from({length: 3000}, (_, n) => 'item \\u00e9 \"' + n + '\"').join(',')";
     let reply = server.call("evaluate", json!({"session_id": id, "expression": text})).await;
     let wanted: Vec<String> = (0..3_000).map(|n| format!("item \u{e9} \"{n}\"")).collect();
-    let handle = handle(&reply.structured);
+    let handle = handle(&reply.structured, "result");
     let whole = String::from_utf8(walk::artifact(&server, &handle, 100_000).await).expect("UTF-8");
     let value: Value = serde_json::from_str(&whole).unwrap_or(Value::String(whole));
     assert_eq!(value.as_str(), Some(wanted.join(",").as_str()));
 
     let content = server.call("get_content", json!({"session_id": id})).await;
-    let html = walk::artifact(&server, &self::handle(&content.structured), 100_000).await;
+    let html = walk::artifact(&server, &self::handle(&content.structured, "html"), 100_000).await;
     assert!(String::from_utf8_lossy(&html).contains("line 1000 "), "the end of the page is in it");
 
     let requests = walk::requests(&server, &id).await;
@@ -102,8 +110,9 @@ async fn what_did_not_fit_is_read_to_its_last_byte() {
     assert_eq!(lengths, (0..300).collect::<Vec<_>>(), "a list that ends early goes on at its cursor");
 }
 
-/// The handle of what a reply left on the server.
-fn handle(envelope: &Value) -> String {
-    let handle = &envelope["operation"]["artifacts"][0]["handle"];
+/// The handle under which a value that did not fit was kept.
+fn handle(envelope: &Value, key: &str) -> String {
+    assert_eq!(envelope["data"]["truncated"], true, "{envelope}");
+    let handle = &envelope["data"][format!("{key}_artifact")];
     handle.as_str().unwrap_or_else(|| panic!("an artifact: {envelope}")).to_owned()
 }

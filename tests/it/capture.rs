@@ -11,7 +11,9 @@ async fn finished(server: &Server, id: &str, wanted: &[&str]) -> Vec<Value> {
     wait_for("the requests end", || async {
         let requests = walk::requests(server, id).await;
         let is_there = |end: &&str| {
-            requests.iter().any(|request| request["state"] == "finished" && request["url"].as_str().is_some_and(|url| url.ends_with(end)))
+            requests.iter().any(|request| {
+                request["state"] == "finished" && request["url"].as_str().is_some_and(|url| url.ends_with(end))
+            })
         };
         wanted.iter().all(|end| is_there(end)).then_some(requests)
     })
@@ -41,9 +43,12 @@ async fn a_page_is_heard_from_its_first_line() {
 
     let errors = server.ok("list_console_messages", json!({"session_id": id, "level": "error"})).await;
     assert!(errors["messages"].as_array().is_some_and(|rows| rows.iter().all(|row| row["level"] == "error")));
-    let found = server.ok("list_console_messages", json!({"session_id": id, "text_filter": "^an? (info|warning) line$"})).await;
+    let found =
+        server.ok("list_console_messages", json!({"session_id": id, "text_filter": "^an? (info|warning) line$"})).await;
     assert_eq!(found["messages"].as_array().map(Vec::len), Some(2), "{found}");
-    let folded = server.ok("list_console_messages", json!({"session_id": id, "repeats": "fold", "text_filter": "^again$"})).await;
+    let folded = server
+        .ok("list_console_messages", json!({"session_id": id, "repeats": "fold", "text_filter": "^again$"}))
+        .await;
     assert_eq!((folded["messages"].as_array().map(Vec::len), &folded["messages"][0]["repeats"]), (Some(1), &json!(3)));
     server.fault("list_console_messages", json!({"session_id": id, "text_filter": "("}), "INVALID_ARGUMENTS").await;
 }
@@ -69,7 +74,11 @@ async fn popups_are_heard_from_their_first_line() {
     }
     let tabs = server.ok("list_tabs", json!({"session_id": id})).await;
     assert_eq!(tabs.as_array().map(Vec::len), Some(3), "{tabs}");
-    assert_eq!((&tabs[0]["tab_id"], &tabs[0]["active"]), (&before[0]["tab_id"], &json!(true)), "the active tab is not stolen");
+    assert_eq!(
+        (&tabs[0]["tab_id"], &tabs[0]["active"]),
+        (&before[0]["tab_id"], &json!(true)),
+        "the active tab is not stolen"
+    );
     let requests = finished(&server, &id, &["/opened.html", "/json?from=popup"]).await;
     let first = requests.iter().filter(|request| request["url"] == site.url("/opened.html")).count();
     assert_eq!(first, 2, "the popups' own documents are on record: {requests:?}");
@@ -84,7 +93,10 @@ async fn frames_and_workers_are_heard_from_their_first_line() {
     walk::console_with(&server, &id, "frame first line localhost").await;
     finished(&server, &id, &["/frame.html", "/json?from=frame"]).await;
     let from_frames = walk::requests(&server, &id).await;
-    let count = from_frames.iter().filter(|request| request["url"].as_str().is_some_and(|url| url.ends_with("from=frame"))).count();
+    let count = from_frames
+        .iter()
+        .filter(|request| request["url"].as_str().is_some_and(|url| url.ends_with("from=frame")))
+        .count();
     assert_eq!(count, 2, "{from_frames:?}");
 
     server.ok("navigate", json!({"session_id": id, "url": site.url("/workers.html")})).await;
@@ -95,7 +107,8 @@ async fn frames_and_workers_are_heard_from_their_first_line() {
     }
     let requests = finished(&server, &id, &["from=worker", "from=shared", "from=service"]).await;
     for end in ["from=worker", "from=shared", "from=service"] {
-        let seen = requests.iter().filter(|request| request["url"].as_str().is_some_and(|url| url.ends_with(end))).count();
+        let seen =
+            requests.iter().filter(|request| request["url"].as_str().is_some_and(|url| url.ends_with(end))).count();
         assert_eq!(seen, 1, "{end}: {requests:?}");
     }
 }

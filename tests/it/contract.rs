@@ -112,7 +112,9 @@ fn check_tool(wanted: &Value, have: &Value) -> Vec<String> {
                 own.push("required".to_owned());
             }
             // What launching defaults to is the operator's, not the contract's.
-            if parameter.get("default").is_some_and(|default| property["default"] != *default) && wanted["name"] != "launch_session" {
+            if parameter.get("default").is_some_and(|default| property["default"] != *default)
+                && wanted["name"] != "launch_session"
+            {
                 own.push(format!("default {}", property["default"]));
             }
         }
@@ -129,7 +131,8 @@ fn check_tool(wanted: &Value, have: &Value) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_keeps_the_contract() {
     let server = Server::start(Options::stdio()).await;
-    let tools: Vec<Value> = server.client().tools().await.iter().map(|tool| serde_json::to_value(tool).expect("JSON")).collect();
+    let tools: Vec<Value> =
+        server.client().tools().await.iter().map(|tool| serde_json::to_value(tool).expect("JSON")).collect();
     let contract = contract();
     let find = |name: &Value| tools.iter().find(|tool| tool["name"] == *name);
     let present: Vec<&Value> = contract.iter().filter(|wanted| find(&wanted["name"]).is_some()).collect();
@@ -141,7 +144,11 @@ async fn every_tool_keeps_the_contract() {
     let names: Vec<&Value> = present.iter().map(|wanted| &wanted["name"]).collect();
     let listed: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).filter(|name| names.contains(name)).collect();
     assert_eq!(listed, names, "the order is the contract's");
-    assert_eq!(tools[..names.len()].iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), names, "and stands at the beginning");
+    assert_eq!(
+        tools[..names.len()].iter().map(|tool| &tool["name"]).collect::<Vec<_>>(),
+        names,
+        "and stands at the beginning"
+    );
     for name in ["browser_create_instance", "browser_destroy_instance", "browser_list_instances", "browser_health"] {
         assert!(find(&json!(name)).is_some(), "{name}");
     }
@@ -168,7 +175,13 @@ async fn wrong_arguments_are_all_named() {
     assert!(unknown["problem"].as_str().is_some_and(|text| text.contains("session_id, selector")), "{unknown}");
     assert_eq!(reply["operation"]["outcome"], "not_started");
     // An explicit null is as good as nothing, and whole numbers may come as floats.
-    server.fault("click", json!({"session_id": "none-such", "selector": "#a", "tab_id": null, "click_count": 2.0}), "SESSION_NOT_FOUND").await;
+    server
+        .fault(
+            "click",
+            json!({"session_id": "none-such", "selector": "#a", "tab_id": null, "click_count": 2.0}),
+            "SESSION_NOT_FOUND",
+        )
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,7 @@ async fn every_request_is_there_with_its_parts() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio()).await;
     let (id, requests) = networked(&server, &site).await;
-    assert_eq!(requests.len(), 11, "one row each, redirects in one: {requests:?}");
+    assert_eq!(requests.len(), 12, "one row each, redirects in one: {requests:?}");
     let seqs: Vec<u64> = requests.iter().filter_map(|request| request["seq"].as_u64()).collect();
     assert!(seqs.is_sorted(), "in order of start");
 
@@ -52,13 +52,20 @@ async fn every_request_is_there_with_its_parts() {
     assert_eq!((&summary["status"], &summary["state"]), (&json!(200), &json!("finished")));
     assert!(part(&server, &id, posted, "timing").await["duration_ms"].is_number());
     let binary = part(&server, &id, find(&requests, "/binary"), "response_body").await;
-    assert_eq!((&binary["kept"], binary["omitted"].is_string()), (&json!(false), true), "policy text keeps no bytes: {binary}");
+    assert_eq!(
+        (&binary["kept"], binary["omitted"].is_string()),
+        (&json!(false), true),
+        "policy text keeps no bytes: {binary}"
+    );
     let text = find(&requests, "/text");
     let asked = json!({"session_id": id, "request_id": text["request_id"], "part": "response_body", "offset": 10_000, "length": 100});
     let slice = server.ok("get_network_request", asked).await;
-    assert_eq!((&slice["total_bytes"], &slice["length"], &slice["next_offset"]), (&json!(20_000), &json!(100), &json!(10_100)));
+    assert_eq!(
+        (&slice["total_bytes"], &slice["length"], &slice["next_offset"]),
+        (&json!(20_000), &json!(100), &json!(10_100))
+    );
     let missing = json!({"session_id": id, "request_id": "r-none"});
-    server.fault("get_network_request", missing, "UNKNOWN_HANDLE").await;
+    server.fault("get_network_request", missing, "INVALID_ARGUMENTS").await;
 
     let count = async |filter: Value| {
         let mut arguments = filter;
@@ -70,7 +77,7 @@ async fn every_request_is_there_with_its_parts() {
     assert_eq!(count(json!({"failed": true})).await, 2, "one aborted by each side");
     assert_eq!(count(json!({"method": "POST"})).await, 1);
     assert_eq!(count(json!({"resource_types": ["image"]})).await, 1);
-    assert_eq!(count(json!({"static": false})).await, 10);
+    assert_eq!(count(json!({"static": false})).await, 11);
     assert_eq!(count(json!({"url_filter": "/(json|text)"})).await, 3);
 }
 
@@ -86,7 +93,8 @@ async fn binary_bodies_are_kept_when_asked_for() {
     })
     .await;
     assert_eq!(body["encoding"], "base64");
-    let bytes = base64::engine::general_purpose::STANDARD.decode(body["content"].as_str().expect("text")).expect("base64");
+    let bytes =
+        base64::engine::general_purpose::STANDARD.decode(body["content"].as_str().expect("text")).expect("base64");
     assert_eq!(bytes, site::pattern(2_000));
 }
 
@@ -125,12 +133,17 @@ async fn a_walk_neither_skips_nor_repeats() {
     server.ok("navigate", json!({"session_id": id, "url": site.url("/console.html")})).await;
     walk::console_with(&server, &id, "thrown later").await;
     server.ok("close_session", json!({"session_id": id})).await;
-    let lists = [("list_events", "events"), ("list_console_messages", "messages"), ("list_network_requests", "requests")];
+    let lists =
+        [("list_events", "events"), ("list_console_messages", "messages"), ("list_network_requests", "requests")];
     for (tool, key) in lists {
         let whole = walk::all(&server, tool, key, json!({"session_id": id}), 500).await;
         assert!(whole.len() > 7, "{tool}");
         for limit in [1, 2, 7] {
-            assert_eq!(walk::all(&server, tool, key, json!({"session_id": id}), limit).await, whole, "{tool} by {limit}");
+            assert_eq!(
+                walk::all(&server, tool, key, json!({"session_id": id}), limit).await,
+                whole,
+                "{tool} by {limit}"
+            );
         }
         let mut newest = walk::all(&server, tool, key, json!({"session_id": id, "order": "desc"}), 3).await;
         newest.reverse();
@@ -172,7 +185,8 @@ async fn polling_while_the_page_talks_finds_every_line() {
     let mut lines: Vec<String> = Vec::new();
     let polling = async {
         while lines.len() < 400 {
-            let mut page = server.ok("list_console_messages", json!({"session_id": id, "after": after, "limit": 50})).await;
+            let mut page =
+                server.ok("list_console_messages", json!({"session_id": id, "after": after, "limit": 50})).await;
             lines.extend(walk::texts(page["messages"].as_array().expect("messages")).into_iter().map(str::to_owned));
             after = page["next_cursor"].take();
         }
@@ -224,8 +238,12 @@ async fn sockets_are_followed() {
     let requests = walk::requests(&server, &id).await;
     let socket = requests.iter().find(|request| request["resource_type"] == "websocket").expect("a row for the socket");
     let frames = part(&server, &id, socket, "frames").await;
-    let frames: Vec<(&Value, &Value)> =
-        frames["frames"].as_array().expect("frames").iter().map(|frame| (&frame["direction"], &frame["text"])).collect();
+    let frames: Vec<(&Value, &Value)> = frames["frames"]
+        .as_array()
+        .expect("frames")
+        .iter()
+        .map(|frame| (&frame["direction"], &frame["payload"]))
+        .collect();
     let (sent, received, hello) = (json!("sent"), json!("received"), json!("hello socket"));
     assert_eq!(frames[..2], [(&sent, &hello), (&received, &hello)]);
 }

@@ -14,7 +14,8 @@ use crate::support::{Options, Server, program, walk};
 /// Sequence number and kind of every row, in the file's order.
 fn parquet_rows(path: &Path) -> Vec<(u64, String)> {
     let file = File::open(path).expect("the file is there");
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("it is Parquet").build().expect("it can be read");
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(file).expect("it is Parquet").build().expect("it can be read");
     let mut rows = Vec::new();
     for batch in reader {
         let batch = batch.expect("a batch");
@@ -107,7 +108,9 @@ async fn commands_work_beside_a_running_and_a_stopped_server() {
     let (running, stopped) = (out.path().join("running.parquet"), out.path().join("stopped.parquet"));
     let export = async |out: &Path| {
         let out = out.display().to_string();
-        let output = program::run(&["export", "--data-dir", &directory, "--session", &id, "--format", "parquet", "--out", &out]).await;
+        let output =
+            program::run(&["export", "--data-dir", &directory, "--session", &id, "--format", "parquet", "--out", &out])
+                .await;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     let listed = listed(&walk::events(&server, &id).await);
@@ -124,9 +127,23 @@ async fn commands_work_beside_a_running_and_a_stopped_server() {
 
     let tail = program::run(&["tail", "--data-dir", &directory, "--json"]).await;
     let tail = String::from_utf8(tail.stdout).expect("UTF-8");
-    let seqs: Vec<u64> = tail.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["seq"].as_u64().expect("seq")).collect();
+    let seqs: Vec<u64> = tail
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["seq"].as_u64().expect("seq"))
+        .collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "numbered without a gap");
-    let none = program::run(&["export", "--data-dir", &directory, "--session", "none", "--format", "parquet", "--out", "/dev/null"]).await;
+    let none = program::run(&[
+        "export",
+        "--data-dir",
+        &directory,
+        "--session",
+        "none",
+        "--format",
+        "parquet",
+        "--out",
+        "/dev/null",
+    ])
+    .await;
     assert_eq!(none.status.code(), Some(66), "{}", String::from_utf8_lossy(&none.stderr));
 }
 

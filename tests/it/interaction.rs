@@ -59,7 +59,8 @@ async fn text_goes_where_it_should() {
     let bad = server.fault("press_key", json!({"session_id": id, "key": "Nonsense+"}), "INVALID_ARGUMENTS").await;
     assert_eq!(bad["details"]["problems"][0]["field"], "key");
     for selector in ["#locked", "#save", "h1"] {
-        let reply = server.call("fill", json!({"session_id": id, "selector": selector, "value": "x", "timeout": 300})).await;
+        let reply =
+            server.call("fill", json!({"session_id": id, "selector": selector, "value": "x", "timeout": 300})).await;
         assert!(reply.is_error, "nothing can be filled into {selector}: {}", reply.structured);
     }
 }
@@ -81,12 +82,17 @@ async fn obstacles_have_names() {
     assert_eq!(walk::texts(&messages), ["moving clicked", "far clicked"], "and nothing was clicked through a cover");
     server.fault("click", json!({"session_id": id, "selector": "#none", "timeout": 200}), "ELEMENT_NOT_FOUND").await;
     server.fault("click", json!({"session_id": id, "selector": "##", "timeout": 200}), "INVALID_SELECTOR").await;
-    let several = server.fault("click", json!({"session_id": id, "selector": "button", "timeout": 200}), "LOCATOR_AMBIGUOUS").await;
+    let several = server
+        .fault("click", json!({"session_id": id, "selector": "button", "timeout": 200}), "LOCATOR_AMBIGUOUS")
+        .await;
     assert_eq!(several["details"]["count"], 7);
     server.fault("hover", json!({"session_id": id, "selector": "#none", "timeout": 200}), "ELEMENT_NOT_FOUND").await;
 
-    server.fault("wait_for_selector", json!({"session_id": id, "selector": "#late", "timeout": 200}), "WAIT_TIMEOUT").await;
-    let waiting = server.begin("wait_for_selector", json!({"session_id": id, "selector": "#hidden", "state": "hidden"})).await;
+    server
+        .fault("wait_for_selector", json!({"session_id": id, "selector": "#late", "timeout": 200}), "WAIT_TIMEOUT")
+        .await;
+    let waiting =
+        server.begin("wait_for_selector", json!({"session_id": id, "selector": "#hidden", "state": "hidden"})).await;
     assert_eq!(waiting.reply().await.data()["state"], "hidden");
     server.ok("click", json!({"session_id": id, "selector": "#show-late"})).await;
     server.ok("wait_for_selector", json!({"session_id": id, "selector": "#late"})).await;

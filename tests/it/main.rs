@@ -11,6 +11,7 @@ mod bounds;
 mod bursts;
 mod capture;
 mod channel;
+mod configuration;
 mod contract;
 mod crash;
 mod damage;
@@ -19,9 +20,14 @@ mod exporting;
 mod hostile;
 mod inspection;
 mod interaction;
+mod lifetime;
+mod metrics;
 mod navigation;
 mod redaction;
+mod serving;
+mod sessions;
 mod spine;
+mod tidy;
 
 #[test]
 fn every_file_is_declared() {

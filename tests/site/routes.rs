@@ -10,9 +10,9 @@ use super::http::{Answer, Received};
 
 /// The smallest image there is: one transparent pixel.
 const PIXEL: &[u8] = &[
-    0x89, b'P', b'N', b'G', 13, 10, 26, 10, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0x1f,
-    0x15, 0xc4, 0x89, 0, 0, 0, 13, b'I', b'D', b'A', b'T', 0x78, 0x9c, 0x63, 0, 1, 0, 0, 5, 0, 1, 0x0d, 0x0a, 0x2d, 0xb4, 0, 0,
-    0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
+    0x89, b'P', b'N', b'G', 13, 10, 26, 10, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8, 6, 0, 0, 0,
+    0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 13, b'I', b'D', b'A', b'T', 0x78, 0x9c, 0x63, 0, 1, 0, 0, 5, 0, 1, 0x0d, 0x0a,
+    0x2d, 0xb4, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
 ];
 /// What `/binary`, `/text` and `/download/` send when the query names no size, in bytes.
 const BYTES_DEFAULT: usize = 4_096;
@@ -25,7 +25,9 @@ pub(super) fn answer(request: &Received, shared: &Shared) -> Answer {
     }
     if let Some(left) = path.strip_prefix("/redirect/") {
         return match left.parse::<usize>() {
-            Ok(left @ 1..) => Answer::new(302, "text/plain", "on\n").with("Location", format!("/redirect/{}", left - 1)),
+            Ok(left @ 1..) => {
+                Answer::new(302, "text/plain", "on\n").with("Location", format!("/redirect/{}", left - 1))
+            }
             _ => Answer::new(200, "application/json", r#"{"arrived":true}"#),
         };
     }

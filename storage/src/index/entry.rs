@@ -84,6 +84,10 @@ pub struct Link {
 }
 
 impl Link {
+    fn begins(&self) -> bool {
+        matches!(Kind::from_number(self.kind), Some(Kind::NetworkRequest | Kind::WebSocketOpened))
+    }
+
     /// Whether its request failed, or was answered by a status of 400 or above.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
@@ -112,6 +116,13 @@ pub struct Chain {
 }
 
 impl Chain {
+    /// The event that begins the row of a request or WebSocket. Chromium sends the headers of a
+    /// request before the request itself as often as after it.
+    #[must_use]
+    pub fn start(&self) -> Option<Link> {
+        self.links.iter().copied().find(Link::begins)
+    }
+
     #[must_use]
     pub fn first_seq(&self) -> Option<u64> {
         let link = self.links.first().map(|link| link.seq);

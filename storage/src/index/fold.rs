@@ -287,16 +287,17 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// The first event of a request, which may lie in the base.
+    /// The event that begins a request's row, which may lie in the base.
     fn start(&self, session: &str, id: &str) -> Result<Option<Link>, Failure> {
         let prefix = key(Space::Request, &[session, id], None);
-        let before = self.base.and_then(|base| base.range(&prefix, &end_of(&prefix), false).next());
-        let mut chain = Chain::default();
-        if let Some(pair) = before {
+        for pair in self.base.into_iter().flat_map(|base| base.range(&prefix, &end_of(&prefix), false)) {
+            let mut chain = Chain::default();
             chain.extend(&pair.map_err(Failure::Index)?.1).map_err(|_| damaged())?;
+            if let Some(start) = chain.start() {
+                return Ok(Some(start));
+            }
         }
-        let here = self.chains.get(&(Space::Request as u8, session.into(), id.into()));
-        Ok(chain.links.first().or_else(|| here?.links.first()).copied())
+        Ok(self.chains.get(&(Space::Request as u8, session.into(), id.into())).and_then(Chain::start))
     }
 
     /// All that is to be written.

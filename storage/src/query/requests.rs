@@ -78,8 +78,8 @@ pub(super) fn detail(
     let chain = view.chain(Space::Request, session.as_str(), request.as_str())?;
     let kept: Vec<_> = chain.links.iter().take(REQUEST_EVENTS_MAX).map(|link| (link.position, link.seq)).collect();
     let events = gather(view, &kept)?;
-    let start = first(&chain).or(chain.links.first().map(|link| link.seq));
-    let Some(first) = start.and_then(|seq| events.get(&seq)) else { return Ok(None) };
+    let start = chain.start().or_else(|| chain.links.first().copied());
+    let Some(first) = start.and_then(|link| events.get(&link.seq)) else { return Ok(None) };
     if !Sight::new(view, owner).sees(&first.view())? {
         return Ok(None);
     }
@@ -88,13 +88,6 @@ pub(super) fn detail(
     let mut events: Vec<OwnedEvent> = events.into_values().collect();
     events.sort_unstable_by_key(OwnedEvent::seq);
     Ok(Some(RequestDetail { row, events, events_left_out }))
-}
-
-/// The event that begins the row. Chromium sends the headers of a request before the request itself
-/// as often as after it.
-fn first(chain: &Chain) -> Option<u64> {
-    let begins = |number: u16| STARTS.iter().any(|kind| kind.number() == number);
-    chain.links.iter().find(|link| begins(link.kind)).map(|link| link.seq)
 }
 
 /// Whether only failures and answers of 400 or above can match: the index finds those by themselves.
@@ -146,7 +139,7 @@ fn judge(view: &View, compiled: &CompiledFilter, start: &EventView<'_>) -> Resul
     let session = start.context(ContextField::SessionId).unwrap_or_default();
     let chain = view.chain(Space::Request, session, request)?;
     // A later leg of a redirected request is no row of its own.
-    if first(&chain) != Some(start.seq) {
+    if chain.start().map(|link| link.seq) != Some(start.seq) {
         return Ok(Verdict::No);
     }
     let legs = legs(view, compiled, &chain)?;

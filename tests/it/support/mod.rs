@@ -38,7 +38,11 @@ pub async fn wait_for<T, F: Future<Output = Option<T>>>(what: &str, fact: impl F
 }
 
 /// As [`wait_for`], with a limit of its own.
-pub async fn wait_within<T, F: Future<Output = Option<T>>>(limit: Duration, what: &str, mut fact: impl FnMut() -> F) -> T {
+pub async fn wait_within<T, F: Future<Output = Option<T>>>(
+    limit: Duration,
+    what: &str,
+    mut fact: impl FnMut() -> F,
+) -> T {
     let began = Instant::now();
     let mut look = tokio::time::interval(Duration::from_millis(LOOK_MS));
     loop {

@@ -169,7 +169,8 @@ impl Server {
 /// When the server does not end in time.
 async fn ended(mut child: Child, stderr: Lines, data: DataDir) -> Ended {
     let status = tokio::time::timeout(LIMIT, child.wait()).await;
-    let status = status.unwrap_or_else(|_| panic!("the server does not end: {}", stderr.text())).expect("it can be waited for");
+    let status =
+        status.unwrap_or_else(|_| panic!("the server does not end: {}", stderr.text())).expect("it can be waited for");
     stderr.end().await;
     Ended { status, stderr: stderr.text(), data }
 }
