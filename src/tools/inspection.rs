@@ -107,7 +107,7 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
     let taken = page.snapshot(call.deadline).await.map_err(faults::page(&call))?;
     let _ = call.browser()?.refresh_titles(call.deadline.within(super::tabs::TITLES_WAIT)).await;
-    let event = SnapshotTaken { references: u64::from(taken.references), bytes: taken.tree.len() as u64 };
+    let event = SnapshotTaken { references: taken.references, bytes: taken.tree.len() as u64 };
     call.gateway.journal.record(vec![Draft::new(&context(&call, &page)?, &event)]);
     Ok(Output::value(json!({
         "session_id": call.arguments.text("session_id"),

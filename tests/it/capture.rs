@@ -15,7 +15,7 @@ async fn finished(server: &Server, id: &str, wanted: &[&str]) -> Vec<Value> {
                 request["state"] == "finished" && request["url"].as_str().is_some_and(|url| url.ends_with(end))
             })
         };
-        wanted.iter().all(|end| is_there(end)).then_some(requests)
+        wanted.iter().all(is_there).then_some(requests)
     })
     .await
 }

@@ -34,51 +34,99 @@ struct Nonsense {
 
 /// What stands under `name`, as it comes with command `id` of `session`.
 fn nonsense(name: &str, id: &str, session: &str) -> Nonsense {
-    let event = |method: &str, params: &str| format!(r#"{{"method":"{method}","params":{params},"sessionId":"{session}"}}"#).into_bytes();
-    let console = |text: &str| {
-        let params = format!(r#"{{"type":"log","args":[{{"type":"string","value":"{text}"}}],"executionContextId":1,"timestamp":1}}"#);
-        event("Runtime.consoleAPICalled", &params)
-    };
+    match false_replies(name, id, session) {
+        Some(messages) => Nonsense { messages, in_place_of_the_reply: true },
+        None => Nonsense { messages: interjections(name, session), in_place_of_the_reply: false },
+    }
+}
+
+fn false_replies(name: &str, id: &str, session: &str) -> Option<Vec<Vec<u8>>> {
     let reply = |rest: &str| format!(r#"{{"id":{id},{rest},"sessionId":"{session}"}}"#).into_bytes();
-    let before = |messages: Vec<Vec<u8>>| Nonsense { messages, in_place_of_the_reply: false };
-    let instead = |messages: Vec<Vec<u8>>| Nonsense { messages, in_place_of_the_reply: true };
-    let handled = [
-        "Target.attachedToTarget", "Target.detachedFromTarget", "Runtime.consoleAPICalled", "Runtime.exceptionThrown",
-        "Runtime.executionContextCreated", "Log.entryAdded", "Network.requestWillBeSent", "Network.responseReceived",
-        "Network.loadingFinished", "Network.loadingFailed", "Network.webSocketFrameSent", "Page.frameDetached",
-    ];
+    let number = |number: u8| reply(&format!(r#""result":{{"result":{{"type":"number","value":{number}}}}}"#));
+    Some(match name {
+        "twice" => vec![number(7), number(8)],
+        "broken-reply" => vec![reply(r#""result":{"result":{"type":"number","value":"#)],
+        "odd-reply" => vec![reply(r#""result":[]"#)],
+        "refused" => vec![reply(r#""error":{"code":-32000,"message":"no \u0000 \ud800 way"}"#)],
+        "silence" => Vec::new(),
+        _ => return None,
+    })
+}
+
+fn interjections(name: &str, session: &str) -> Vec<Vec<u8>> {
+    let event = |method: &str, params: &str| event(session, method, params);
+    let console = |text: &str| event("Runtime.consoleAPICalled", &line(text, "1"));
     match name {
-        "garbage" => before(vec![b"\x01\xfe\xffnonsense{".to_vec(), b"{\"id\":".to_vec(), b"[1,2".to_vec(), vec![b'{'; 4096]]),
-        "empty" => before(vec![Vec::new(), b"{}".to_vec(), b"[]".to_vec(), b"null".to_vec(), b" ".to_vec()]),
-        "bytes" => before(vec![utf8_cut(console("cut here"))]),
-        "unknown" => before(vec![event("Quantum.entangled", r#"{"spin":[null,{}]}"#), event("NoDomain", "{}"), event("", "[]")]),
-        "types" => before(handled.iter().flat_map(|method| [r#""text""#, "[]", "7", "null"].map(|params| event(method, params))).collect()),
-        "missing" => before(handled[2..].iter().map(|method| event(method, "{}")).collect()),
-        "values" => before(vec![
-            event("Runtime.consoleAPICalled", r#"{"type":"quux","args":[{"type":"hologram","subtype":7}],"executionContextId":1,"timestamp":1}"#),
-            event("Runtime.consoleAPICalled", r#"{"type":"log","args":[{"type":"string","value":"odd time"}],"executionContextId":1,"timestamp":1e308}"#),
-            event("Runtime.exceptionThrown", r#"{"timestamp":-5,"exceptionDetails":{"text":"x","lineNumber":-9,"columnNumber":9223372036854775807}}"#),
+        "garbage" => vec![b"\x01\xfe\xffnonsense{".to_vec(), b"{\"id\":".to_vec(), b"[1,2".to_vec(), vec![b'{'; 4096]],
+        "empty" => ["", "{}", "[]", "null", " "].map(|text| text.into()).into(),
+        "bytes" => vec![utf8_cut(console("cut here"))],
+        "unknown" => {
+            vec![event("Quantum.entangled", r#"{"spin":[null,{}]}"#), event("NoDomain", "{}"), event("", "[]")]
+        }
+        "types" => {
+            let every_type = |method: &&str| [r#""text""#, "[]", "7", "null"].map(|params| event(method, params));
+            HANDLED.iter().flat_map(every_type).collect()
+        }
+        "missing" => HANDLED[2..].iter().map(|method| event(method, "{}")).collect(),
+        "values" => vec![
+            event(
+                "Runtime.consoleAPICalled",
+                r#"{"type":"quux","args":[{"type":"hologram","subtype":7}],"timestamp":1}"#,
+            ),
+            event("Runtime.consoleAPICalled", &line("odd time", "1e308")),
+            event(
+                "Runtime.exceptionThrown",
+                r#"{"timestamp":-5,"exceptionDetails":{"text":"x","lineNumber":-9,"columnNumber":9223372036854775807}}"#,
+            ),
             event("Page.lifecycleEvent", r#"{"frameId":"nowhere","loaderId":"","name":"apotheosis","timestamp":-1}"#),
-        ]),
-        "replies" => before(["999999999", "-1", "1.5", "18446744073709551616", "\"text\"", "null", "[]"].map(|id| format!(r#"{{"id":{id},"result":{{}}}}"#).into_bytes()).into()),
-        "sessions" => before(vec![
-            br#"{"method":"Runtime.consoleAPICalled","params":{"type":"log","args":[]},"sessionId":"nobody"}"#.to_vec(),
+        ],
+        "replies" => ["999999999", "-1", "1.5", "18446744073709551616", "\"text\"", "null", "[]"]
+            .map(|id| format!(r#"{{"id":{id},"result":{{}}}}"#).into_bytes())
+            .into(),
+        "sessions" => vec![
+            self::event("nobody", "Runtime.consoleAPICalled", r#"{"type":"log","args":[]}"#),
             br#"{"method":"Page.frameNavigated","params":{},"sessionId":7}"#.to_vec(),
             br#"{"method":"Target.detachedFromTarget","params":{"sessionId":"nobody"}}"#.to_vec(),
-        ]),
-        "deep" => before(vec![event("Runtime.consoleAPICalled", &format!("{{\"args\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000)))]),
-        "header" => before(vec![
-            event("Network.requestWillBeSent", r#"{"requestId":"odd","type":"Fetch","timestamp":1,"wallTime":1,"request":{"url":"http://odd.test/\r\nX: y","method":"GET\r\n","headers":{"A":"one\r\nSet-Cookie: two","B\n":[1],"C":null}}}"#),
-        ]),
-        "large" => before(vec![console(&"w".repeat(LARGE_BYTES))]),
-        "too-large" => before(vec![console(&"w".repeat(TOO_LARGE_BYTES))]),
-        "twice" => instead(vec![reply(r#""result":{"result":{"type":"number","value":7}}"#), reply(r#""result":{"result":{"type":"number","value":8}}"#)]),
-        "broken-reply" => instead(vec![reply(r#""result":{"result":{"type":"number","value":"#)]),
-        "odd-reply" => instead(vec![reply(r#""result":[]"#)]),
-        "refused" => instead(vec![reply(r#""error":{"code":-32000,"message":"no \u0000 \ud800 way"}"#)]),
-        "silence" => instead(Vec::new()),
-        _ => before(Vec::new()),
+        ],
+        "deep" => {
+            let deep = format!("{{\"args\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+            vec![event("Runtime.consoleAPICalled", &deep)]
+        }
+        "header" => vec![event("Network.requestWillBeSent", REQUEST_OF_LINES)],
+        "large" => vec![console(&"w".repeat(LARGE_BYTES))],
+        "too-large" => vec![console(&"w".repeat(TOO_LARGE_BYTES))],
+        _ => Vec::new(),
     }
+}
+
+/// Events that the gateway makes something of.
+const HANDLED: [&str; 12] = [
+    "Target.attachedToTarget",
+    "Target.detachedFromTarget",
+    "Runtime.consoleAPICalled",
+    "Runtime.exceptionThrown",
+    "Runtime.executionContextCreated",
+    "Log.entryAdded",
+    "Network.requestWillBeSent",
+    "Network.responseReceived",
+    "Network.loadingFinished",
+    "Network.loadingFailed",
+    "Network.webSocketFrameSent",
+    "Page.frameDetached",
+];
+
+/// A request with line breaks where no request has them.
+const REQUEST_OF_LINES: &str = r#"{"requestId":"odd","type":"Fetch","timestamp":1,"wallTime":1,"request":{
+    "url":"http://odd.test/\r\nX: y","method":"GET\r\n","headers":{"A":"one\r\nSet-Cookie: two","B\n":[1],"C":null}}}"#;
+
+fn event(session: &str, method: &str, params: &str) -> Vec<u8> {
+    format!(r#"{{"method":"{method}","params":{params},"sessionId":"{session}"}}"#).into_bytes()
+}
+
+/// Parameters of a console line.
+fn line(text: &str, timestamp: &str) -> String {
+    let value = format!(r#"{{"type":"string","value":"{text}"}}"#);
+    format!(r#"{{"type":"log","args":[{value}],"executionContextId":1,"timestamp":{timestamp}}}"#)
 }
 
 /// A message with its text cut within a character: no UTF-8 any more, and JSON once that is mended.
@@ -173,7 +221,8 @@ fn real_chromium() -> PathBuf {
 }
 
 async fn behind_the_go_between(options: Options, directory: &Path) -> Server {
-    let options = options.argument("--chromium", program(directory).display()).variable(REAL, real_chromium().display());
+    let options =
+        options.argument("--chromium", program(directory).display()).variable(REAL, real_chromium().display());
     Server::start(options).await
 }
 
@@ -197,7 +246,8 @@ async fn nonsense_between_messages_costs_none_of_them_and_is_counted() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = behind_the_go_between(Options::stdio(), directory.path()).await;
     let session_id = server.launch().await;
-    let names = ["garbage", "empty", "bytes", "unknown", "types", "missing", "values", "replies", "sessions", "deep", "header"];
+    let names =
+        ["garbage", "empty", "bytes", "unknown", "types", "missing", "values", "replies", "sessions", "deep", "header"];
     for name in names {
         let missing = declared(&server, &session_id, "undecodable").await;
         log(&server, &session_id, &format!("before {name}")).await;
@@ -214,13 +264,17 @@ async fn nonsense_between_messages_costs_none_of_them_and_is_counted() {
         }
     }
     let messages = walk::console(&server, &session_id).await;
-    let said = walk::texts(&messages).into_iter().filter(|text| text.starts_with("before ") || text.starts_with("after "));
+    let said =
+        walk::texts(&messages).into_iter().filter(|text| text.starts_with("before ") || text.starts_with("after "));
     let expected: Vec<_> = names.iter().flat_map(|name| [format!("before {name}"), format!("after {name}")]).collect();
     assert_eq!(said.collect::<Vec<_>>(), expected, "every true message is there, in order");
     assert!(walk::texts(&messages).iter().any(|text| text.contains("\u{fffd}ut here")), "what can be mended is kept");
     assert!(walk::texts(&messages).contains(&"odd time"));
     let requests = walk::requests(&server, &session_id).await;
-    assert!(requests.iter().any(|request| request["url"].as_str().is_some_and(|url| url.contains("odd.test"))), "{requests:?}");
+    assert!(
+        requests.iter().any(|request| request["url"].as_str().is_some_and(|url| url.contains("odd.test"))),
+        "{requests:?}"
+    );
     let closed = server.ok("close_session", json!({"session_id": session_id})).await;
     assert_eq!(closed["closed"], true);
     server.stop().await;
@@ -249,8 +303,14 @@ async fn a_false_reply_fails_its_own_call_and_no_other() {
     let server = behind_the_go_between(options, directory.path()).await;
     let session_id = server.launch().await;
     assert_eq!(server.ok("evaluate", inject(&session_id, "twice")).await["result"], 7);
-    for (name, code) in [("broken-reply", "INTERNAL_ERROR"), ("odd-reply", "INTERNAL_ERROR"), ("refused", "INTERNAL_ERROR"), ("silence", "OPERATION_TIMEOUT")] {
-        let reply = wait_within(LIMIT, name, || async { Some(server.call("evaluate", inject(&session_id, name)).await) }).await;
+    for (name, code) in [
+        ("broken-reply", "INTERNAL_ERROR"),
+        ("odd-reply", "INTERNAL_ERROR"),
+        ("refused", "INTERNAL_ERROR"),
+        ("silence", "OPERATION_TIMEOUT"),
+    ] {
+        let reply =
+            wait_within(LIMIT, name, || async { Some(server.call("evaluate", inject(&session_id, name)).await) }).await;
         assert_eq!(reply.code(), code, "{name}: {}", reply.structured);
         assert_eq!(reply.operation("outcome"), "unknown", "{name}: {}", reply.structured);
         let told = server.ok("evaluate", json!({"session_id": session_id, "expression": "2 * 3"})).await;

@@ -62,7 +62,8 @@ fn check_numbers(events: &[Value]) {
 /// Kills the server in the middle of a burst, once `until` lines have been told.
 async fn burst_and_kill(server: Server, until: usize, known: &mut Acknowledged) -> (DataDir, String) {
     let session_id = server.launch().await;
-    let reply = server.ok_reply("evaluate", json!({"session_id": session_id, "expression": "console.log('first')"})).await;
+    let reply =
+        server.ok_reply("evaluate", json!({"session_id": session_id, "expression": "console.log('first')"})).await;
     known.settled.insert(reply.operation_id().to_owned());
     let burst = "(async () => { for (let i = 0;; i++) {
         console.log('line ' + i); if (i % 20 == 0) await new Promise(done => setTimeout(done));
@@ -84,7 +85,8 @@ async fn burst_and_kill(server: Server, until: usize, known: &mut Acknowledged) 
     let data = server.data_dir().clone();
     server.signal("KILL").await;
     drop(pending);
-    wait_within(GONE_LIMIT, "no process is left", || async { processes::alive(&family).is_empty().then_some(()) }).await;
+    wait_within(GONE_LIMIT, "no process is left", || async { processes::alive(&family).is_empty().then_some(()) })
+        .await;
     (data, session_id)
 }
 
@@ -100,8 +102,10 @@ async fn check_after_restart(server: &Server, session_id: &str, known: &Acknowle
     let messages = walk::console(server, session_id).await;
     // The handshake does not wait for the log to be open; a call does.
     nothing_runs_there(server.data_dir());
-    let held: BTreeMap<u64, &str> =
-        messages.iter().map(|message| (message["seq"].as_u64().expect("a number"), message["text"].as_str().expect("a text"))).collect();
+    let held: BTreeMap<u64, &str> = messages
+        .iter()
+        .map(|message| (message["seq"].as_u64().expect("a number"), message["text"].as_str().expect("a text")))
+        .collect();
     for (seq, text) in &known.lines[session_id] {
         assert_eq!(held.get(seq), Some(&text.as_str()), "line {seq} was told");
     }
@@ -144,6 +148,23 @@ async fn a_server_killed_at_any_moment_has_lost_nothing_it_told() {
     let unknown = ends.values().filter(|end| end["data"]["outcome"] == "unknown").count();
     assert_eq!(unknown, KILLS, "the calls that were running when the server was killed are on record as unknown");
     assert_eq!(events.last().map(|event| &event["kind"]), Some(&json!("log.sealed")));
+    check_export(&data, &sessions[0], &events).await;
+}
+
+/// An export holds every event of an interrupted session.
+async fn check_export(data: &DataDir, session_id: &str, events: &[Value]) {
+    let directory = data.path().display().to_string();
+    let out = data.path().join("session.ndjson");
+    let file = out.display().to_string();
+    let line = ["export", "--data-dir", &directory, "--session", session_id, "--format", "ndjson", "--out", &file];
+    let output = program::run(&line).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&out).expect("the export is there");
+    let exported: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let recorded: Vec<&Value> = events.iter().filter(|event| event["session_id"] == session_id).collect();
+    let numbers = |event: &Value| event["seq"].as_u64();
+    let recorded: Vec<_> = recorded.into_iter().map(numbers).collect();
+    assert_eq!(exported.iter().map(numbers).collect::<Vec<_>>(), recorded);
 }
 
 /// The end of each call that was accepted, of which there is exactly one.
@@ -213,7 +234,8 @@ async fn a_server_killed_while_it_launches_or_closes_leaves_no_browser() {
         .await;
         server.signal("KILL").await;
         drop(pending);
-        wait_within(GONE_LIMIT, "no process is left", || async { processes::alive(&family).is_empty().then_some(()) }).await;
+        wait_within(GONE_LIMIT, "no process is left", || async { processes::alive(&family).is_empty().then_some(()) })
+            .await;
     }
     let server = Server::start(Options::stdio().on(&data)).await;
     assert_eq!(server.ok("list_sessions", json!({})).await, json!([]));

@@ -30,7 +30,9 @@ async fn with_session(lines: &[&str]) -> (DataDir, String, Vec<Value>) {
     let server = Server::start(Options::stdio()).await;
     let session_id = server.launch().await;
     for line in lines {
-        server.ok("evaluate", json!({"session_id": session_id, "expression": format!("console.log({line:?}); 1")})).await;
+        server
+            .ok("evaluate", json!({"session_id": session_id, "expression": format!("console.log({line:?}); 1")}))
+            .await;
     }
     server.ok("close_session", json!({"session_id": session_id})).await;
     let events = walk::events(&server, &session_id).await;
@@ -40,7 +42,9 @@ async fn with_session(lines: &[&str]) -> (DataDir, String, Vec<Value>) {
 /// The number of the log's end and where it lies, from the newest slot of the mark.
 fn mark(log: &Path) -> (u64, PathBuf, u64) {
     let bytes = fs::read(log.join("mark")).expect("the mark is there");
-    let number = |at: usize, length: usize| bytes[at..at + length].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let number = |at: usize, length: usize| {
+        bytes[at..at + length].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
+    };
     let slot = if number(16, 8) > number(4096 + 16, 8) { 0 } else { 4096 };
     (number(slot + 32, 8), log.join(format!("{:06}.seg", number(slot + 40, 4))), number(slot + 44, 4))
 }
@@ -63,7 +67,8 @@ async fn an_index_that_is_gone_garbage_or_foreign_is_made_again() {
         }
         match harm {
             "foreign" => {
-                let copied = std::process::Command::new("cp").arg("-r").arg(foreign.path().join("index")).arg(&index).status();
+                let copied =
+                    std::process::Command::new("cp").arg("-r").arg(foreign.path().join("index")).arg(&index).status();
                 assert!(copied.is_ok_and(|status| status.success()));
             }
             "a file" => fs::write(&index, b"in the way").expect("the file is written"),
@@ -88,6 +93,7 @@ async fn a_torn_tail_and_leftovers_are_cleared_on_record() {
     let file = OpenOptions::new().write(true).open(&segment).expect("the segment is there");
     file.write_all_at(&torn, end).expect("it is written");
     fs::write(log.join("000002.seg.new"), b"half made").expect("it is written");
+    fs::write(data.path().join("artifacts/tmp/half"), b"half kept").expect("it is written");
     fs::create_dir_all(data.path().join("run/somebody/profile")).expect("it is made");
     fs::write(data.path().join("run/somebody/profile/lock"), b"").expect("it is written");
     let server = Server::start(Options::stdio().on(&data)).await;
@@ -97,14 +103,17 @@ async fn a_torn_tail_and_leftovers_are_cleared_on_record() {
     let output = program::run(&["tail", "--json", "--data-dir", &directory, "--kind", "log.recovered"]).await;
     let recovered: Vec<Value> =
         String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let what = |what: &str| recovered.iter().find(|event| event["data"]["what"] == what).cloned().expect("it is on record");
+    let what =
+        |what: &str| recovered.iter().find(|event| event["data"]["what"] == what).cloned().expect("it is on record");
     let tail = what("torn_tail");
     assert_eq!(tail["data"]["bytes_cut"], torn.len(), "{tail}");
     assert!(tail["seq"].as_u64().is_some_and(|seq| seq > last_seq));
     let kept = fs::read(log.join(tail["data"]["kept_as"].as_str().expect("a name"))).expect("what was cut is kept");
     assert_eq!(kept, torn);
     what("leftover_removed");
-    assert!(!log.join("000002.seg.new").exists() && !data.path().join("run/somebody").exists());
+    for gone in ["log/000002.seg.new", "run/somebody", "artifacts/tmp/half"] {
+        assert!(!data.path().join(gone).exists(), "{gone}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,7 +188,9 @@ async fn an_altered_block_is_named_and_everything_else_is_served() {
     const SEGMENT_HEADER_BYTES: u64 = 128;
     // A block of a session with a name of three letters.
     const BLOCK_HEADER_BYTES: u64 = 116 + 3;
-    for (what, at) in [("content", SEGMENT_HEADER_BYTES + BLOCK_HEADER_BYTES + 20), ("header", SEGMENT_HEADER_BYTES + 40)] {
+    for (what, at) in
+        [("content", SEGMENT_HEADER_BYTES + BLOCK_HEADER_BYTES + 20), ("header", SEGMENT_HEADER_BYTES + 40)]
+    {
         let data = DataDir::fresh();
         let segments = many_segments(&data).await;
         flip(&segments[2], at);
@@ -211,7 +222,11 @@ impl SmallDisk {
     async fn mount(size: &str) -> Self {
         let data = DataDir::fresh();
         let option = format!("size={size}");
-        let mounted = tokio::process::Command::new("mount").args(["-t", "tmpfs", "-o", &option, "tmpfs"]).arg(data.path()).status().await;
+        let mounted = tokio::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &option, "tmpfs"])
+            .arg(data.path())
+            .status()
+            .await;
         assert!(mounted.is_ok_and(|status| status.success()), "root can mount");
         Self(data)
     }
@@ -236,14 +251,18 @@ async fn a_full_disk_stops_calls_and_not_reading() {
     server.ok("evaluate", json!({"session_id": session_id, "expression": "console.log('before'); 1"})).await;
     assert_eq!(http::get(server.address(), "/readyz").await.status, 200);
     let _ = fs::write(disk.0.path().join("ballast"), vec![1; 64 << 20]);
-    let noise = "for (let i = 0; i < 3000; i++) console.log(i + Array.from({length: 200}, () => Math.random()).join()); 1";
+    let noise =
+        "for (let i = 0; i < 3000; i++) console.log(i + Array.from({length: 200}, () => Math.random()).join()); 1";
     let refused = wait_for("the log is full", || async {
         let reply = server.call("evaluate", json!({"session_id": session_id, "expression": noise})).await;
         (reply.code() == "LOG_UNAVAILABLE").then_some(reply)
     });
     let refused = tokio::time::timeout(3 * LIMIT, refused).await.expect("in time");
     assert!(refused.structured["details"]["reason"].is_string(), "{}", refused.structured);
-    for (tool, arguments) in [("launch_session", json!({"slug": "more"})), ("navigate", json!({"session_id": session_id, "url": "about:blank"}))] {
+    for (tool, arguments) in [
+        ("launch_session", json!({"slug": "more"})),
+        ("navigate", json!({"session_id": session_id, "url": "about:blank"})),
+    ] {
         server.fault(tool, arguments, "LOG_UNAVAILABLE").await;
     }
     let ready = http::get(server.address(), "/readyz").await;

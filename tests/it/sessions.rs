@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::site::Site;
-use crate::support::{Options, Server, processes, wait_for, walk};
+use crate::support::{LIMIT, Options, Server, processes, wait_for, walk};
 
 /// Runs until the site is told to let go.
 const HOLD: &str = "fetch('/hold').then(answer => answer.text())";
@@ -178,14 +178,15 @@ async fn a_call_taken_back_while_running_ends_on_record() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio()).await;
     let id = server.launch_at(&site.url("/plain.html")).await;
-    let reading = server.begin("wait_for_selector", json!({"session_id": id, "selector": "#never"})).await;
+    let reading = server.begin("wait_for_selector", json!({"session_id": id, "selector": "#never", "timeout": 90_000})).await;
     wait_for("it runs", || async {
         kinds_of(&server, &id, "call.entered").await.pop().filter(|event| event["data"]["tool"] == "wait_for_selector")
     })
     .await;
     reading.cancel().await;
     // The lane is free at once: nobody waits for what only reads.
-    server.ok("evaluate", json!({"session_id": id, "expression": "1"})).await;
+    let next = server.ok("evaluate", json!({"session_id": id, "expression": "1"}));
+    tokio::time::timeout(LIMIT, next).await.expect("the lane is free");
 
     let acting = server.begin("evaluate", json!({"session_id": id, "expression": HOLD})).await;
     site.arrived("/hold").await;

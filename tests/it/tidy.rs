@@ -188,7 +188,10 @@ fn check_ascii(path: &PathBuf) {
     if path.ends_with("tests/fixtures/contract/tools.json") {
         return;
     }
-    let at = bytes.iter().position(|byte| !byte.is_ascii() && !path.extension().is_some_and(|end| end == "bin"));
+    if path.extension().is_some_and(|extension| extension == "bin") {
+        return;
+    }
+    let at = bytes.iter().position(|byte| !byte.is_ascii());
     let line = at.map(|at| bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1);
     assert_eq!(line, None, "{} is not plain ASCII at this line", path.display());
 }
