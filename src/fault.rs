@@ -153,7 +153,7 @@ impl From<StorageError> for Fault {
         let fault = match &error {
             StorageError::Unavailable { .. } => log_unavailable("writing failed"),
             StorageError::Damaged { first_seq, last_seq, .. } => {
-                log_unavailable(&format!("history is damaged from sequence {first_seq} to {last_seq}"))
+                Self::new(Code::HistoryDamaged).with("first_seq", *first_seq).with("last_seq", *last_seq)
             }
             StorageError::Locked { .. } => log_unavailable("the data directory is in use"),
             StorageError::Format { .. } => log_unavailable("the log's format is unknown to this version"),

@@ -359,4 +359,9 @@ faults! {
     InternalError "INTERNAL_ERROR" InternalError InspectState []
         "The server made a mistake of its own."
         "Look at the page with snapshot before repeating an action, and quote operation.id when reporting it.";
+
+    // ---- not in the contract's first list ----------------------------------------------------------
+    HistoryDamaged "HISTORY_DAMAGED" InternalError AfterOperator ["first_seq" "last_seq"]
+        "Part of the history asked for is damaged on disk."
+        "Read what lies outside details.first_seq to details.last_seq, and ask the operator to restore the data directory from a copy.";
 }

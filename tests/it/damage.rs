@@ -199,8 +199,9 @@ async fn an_altered_block_is_named_and_everything_else_is_served() {
         for session_id in ["s-0", "s-1"] {
             let reply = server.call("list_events", json!({"session_id": session_id, "limit": 500})).await;
             if reply.is_error {
-                let reason = reply.structured["details"]["reason"].as_str().unwrap_or_default();
-                assert!(reason.contains("damaged from sequence"), "{what}: {}", reply.structured);
+                assert_eq!(reply.code(), "HISTORY_DAMAGED", "{what}");
+                let details = &reply.structured["details"];
+                assert!(details["first_seq"].is_u64() && details["last_seq"].is_u64(), "{what}: {details}");
                 hurt.push(session_id);
             } else {
                 assert_eq!(reply.data()["events"].as_array().map(Vec::len), Some(100), "what is told is whole");

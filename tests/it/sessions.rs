@@ -178,7 +178,8 @@ async fn a_call_taken_back_while_running_ends_on_record() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio()).await;
     let id = server.launch_at(&site.url("/plain.html")).await;
-    let reading = server.begin("wait_for_selector", json!({"session_id": id, "selector": "#never", "timeout": 90_000})).await;
+    let reading =
+        server.begin("wait_for_selector", json!({"session_id": id, "selector": "#never", "timeout": 90_000})).await;
     wait_for("it runs", || async {
         kinds_of(&server, &id, "call.entered").await.pop().filter(|event| event["data"]["tool"] == "wait_for_selector")
     })
@@ -236,6 +237,7 @@ async fn a_killed_browser_fails_its_calls_and_nothing_else() {
     // A shell in between turns the signal into 128 + 9.
     assert!(crashed["data"]["signal"] == 9 || crashed["data"]["exit_code"] == 137, "{crashed}");
     wait_for("the session is closed", || async { kinds_of(&server, &id, "session.closed").await.pop() }).await;
+    server.fault("evaluate", json!({"session_id": id, "expression": "1"}), "SESSION_DEAD").await;
     server.ok("evaluate", json!({"session_id": other, "expression": "1"})).await;
     server.launch_at(&site.url("/plain.html")).await;
 }
