@@ -80,13 +80,13 @@ async fn obstacles_have_names() {
     server.ok("click", json!({"session_id": id, "selector": "#far"})).await;
     let messages = walk::console_with(&server, &id, "far clicked").await;
     assert_eq!(walk::texts(&messages), ["moving clicked", "far clicked"], "and nothing was clicked through a cover");
-    server.fault("click", json!({"session_id": id, "selector": "#none", "timeout": 200}), "ELEMENT_NOT_FOUND").await;
-    server.fault("click", json!({"session_id": id, "selector": "##", "timeout": 200}), "INVALID_SELECTOR").await;
+    server.fault("click", json!({"session_id": id, "selector": "#none", "timeout": 5000}), "ELEMENT_NOT_FOUND").await;
+    server.fault("click", json!({"session_id": id, "selector": "##", "timeout": 5000}), "INVALID_SELECTOR").await;
     let several = server
-        .fault("click", json!({"session_id": id, "selector": "button", "timeout": 200}), "LOCATOR_AMBIGUOUS")
+        .fault("click", json!({"session_id": id, "selector": "button", "timeout": 5000}), "LOCATOR_AMBIGUOUS")
         .await;
     assert_eq!(several["details"]["count"], 7);
-    server.fault("hover", json!({"session_id": id, "selector": "#none", "timeout": 200}), "ELEMENT_NOT_FOUND").await;
+    server.fault("hover", json!({"session_id": id, "selector": "#none", "timeout": 5000}), "ELEMENT_NOT_FOUND").await;
 
     server
         .fault("wait_for_selector", json!({"session_id": id, "selector": "#late", "timeout": 200}), "WAIT_TIMEOUT")

@@ -27,7 +27,7 @@ pub use server::{Ended, Server};
 /// How long a fact may take to become true before a test gives up on it.
 pub const LIMIT: Duration = Duration::from_secs(20);
 /// How often a fact is looked at that nobody announces.
-const LOOK_MS: u64 = 10;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Looks until `fact` gives something, at most for [`LIMIT`].
 ///
@@ -44,7 +44,7 @@ pub async fn wait_within<T, F: Future<Output = Option<T>>>(
     mut fact: impl FnMut() -> F,
 ) -> T {
     let began = Instant::now();
-    let mut look = tokio::time::interval(Duration::from_millis(LOOK_MS));
+    let mut look = tokio::time::interval(LOOK);
     loop {
         look.tick().await;
         if let Some(found) = fact().await {

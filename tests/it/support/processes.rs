@@ -51,6 +51,14 @@ pub fn alive(processes: &[Process]) -> Vec<Process> {
     processes.iter().copied().filter(Process::alive).collect()
 }
 
+/// Returns once none of `processes` runs.
+pub async fn gone(processes: &[Process]) {
+    let mut look = tokio::time::interval(super::LOOK);
+    while !alive(processes).is_empty() {
+        look.tick().await;
+    }
+}
+
 /// Sends a signal by its name, as kill(1) does.
 pub async fn signal(pid: u32, name: &str) {
     let sent = tokio::process::Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().await;

@@ -24,11 +24,32 @@ static ROOM: Semaphore = Semaphore::const_new(4);
 /// A running server.
 pub struct Server {
     client: Client,
-    child: Child,
+    running: Running,
     stderr: Lines,
+    // After `running`: a directory can be removed once nobody writes to it.
     data: DataDir,
     address: Option<SocketAddr>,
     _room: SemaphorePermit<'static>,
+}
+
+/// The server's process. A test that just drops it leaves no browser and no file behind either.
+struct Running {
+    child: Child,
+    ended: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(pid) = self.child.id().filter(|_| !self.ended) else { return };
+        let family = processes::descendants(pid);
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(async {
+                // What cannot be killed is for the tests of lifetimes to find.
+                let _ = self.child.kill().await;
+                let _ = tokio::time::timeout(LIMIT, processes::gone(&family)).await;
+            });
+        });
+    }
 }
 
 /// How a server ended.
@@ -57,7 +78,7 @@ impl Server {
             Some(address) if options.http => connect_http(address).await,
             _ => connect_stdio(stdout, stdin, &stderr).await,
         };
-        Self { client, child, stderr, data: options.data, address, _room: room }
+        Self { client, running: Running { child, ended: false }, stderr, data: options.data, address, _room: room }
     }
 
     /// Another client of a server that speaks HTTP.
@@ -76,7 +97,7 @@ impl Server {
 
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id().expect("the server runs")
+        self.running.child.id().expect("the server runs")
     }
 
     #[must_use]
@@ -147,19 +168,20 @@ impl Server {
 
     /// The client goes away in order: a server on stdio ends by itself, one on HTTP is told to.
     pub async fn stop(self) -> Ended {
-        let Self { client, child, stderr, data, address, _room } = self;
+        let pid = self.pid();
+        let Self { client, running, stderr, data, address, _room } = self;
         client.close().await;
         if address.is_some() {
-            processes::signal(child.id().expect("the server runs"), "TERM").await;
+            processes::signal(pid, "TERM").await;
         }
-        ended(child, stderr, data).await
+        ended(running, stderr, data).await
     }
 
     /// The server gets a signal, with its client still connected.
     pub async fn signal(self, name: &str) -> Ended {
         processes::signal(self.pid(), name).await;
-        let Self { client, child, stderr, data, address: _, _room } = self;
-        let ended = ended(child, stderr, data).await;
+        let Self { client, running, stderr, data, address: _, _room } = self;
+        let ended = ended(running, stderr, data).await;
         drop(client);
         ended
     }
@@ -167,10 +189,11 @@ impl Server {
 
 /// # Panics
 /// When the server does not end in time.
-async fn ended(mut child: Child, stderr: Lines, data: DataDir) -> Ended {
-    let status = tokio::time::timeout(LIMIT, child.wait()).await;
+async fn ended(mut running: Running, stderr: Lines, data: DataDir) -> Ended {
+    let status = tokio::time::timeout(LIMIT, running.child.wait()).await;
     let status =
         status.unwrap_or_else(|_| panic!("the server does not end: {}", stderr.text())).expect("it can be waited for");
+    running.ended = true;
     stderr.end().await;
     Ended { status, stderr: stderr.text(), data }
 }
