@@ -51,7 +51,8 @@ impl Chromium {
         let output = BufReader::new(File::open(&output).unwrap());
         let mut browser = Self { child, input, output, requests: 0, session: String::new() };
         let target = browser.command("Target.createTarget", json!({"url": "about:blank"}));
-        let attached = browser.command("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        let attached =
+            browser.command("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         browser.command("Page.enable", json!({}));
         browser.command("Runtime.enable", json!({}));

@@ -25,7 +25,11 @@ fn draft(number: u64) -> Draft {
     let message = ConsoleMessage {
         level: Level::Info,
         r#type: Symbol::fold("log"),
-        text: Clean::redacted(format!("message {number} {:x} {}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15), "lorem ipsum ".repeat(18))),
+        text: Clean::redacted(format!(
+            "message {number} {:x} {}",
+            number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            "lorem ipsum ".repeat(18)
+        )),
         url: Some(Clean::fixed("http://127.0.0.1/page")),
         line: Some(number % 500),
         column: Some(7),
@@ -86,7 +90,8 @@ pub fn parquet(scratch: &Path) {
         let options = ExportOptions::new(reader.log_id(), "bench");
         let target = scratch.join(format!("events-{round}.parquet"));
         let written =
-            export(Format::Parquet, &target, &options, &mut |visit| reader.scan(reader.first_seq(), &|_| true, visit)).unwrap();
+            export(Format::Parquet, &target, &options, &mut |visit| reader.scan(reader.first_seq(), &|_| true, visit))
+                .unwrap();
         rates.push(written.events as f64 / started.elapsed().as_secs_f64());
         let started = Instant::now();
         let mut events = 0u64;

@@ -28,7 +28,9 @@ use crate::envelope::{self, Operation, Reply};
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
 use crate::keep::KeepForCall;
-use crate::limits::{CATCH_UP_MS, ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, CALL_GRACE_MS, IMAGE_SHARE_MAX, RESULT_BYTES_MIN};
+use crate::limits::{
+    ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, CALL_GRACE_MS, CATCH_UP_MS, IMAGE_SHARE_MAX, RESULT_BYTES_MIN,
+};
 use crate::session::Session;
 use crate::session::lane::{NoTurn, Turn};
 use crate::tools::tool::{Call, Image, Output, Target, Tool};
@@ -73,7 +75,13 @@ impl Progress {
 }
 
 /// Runs one call to its end. Spawn it: the caller may stop listening.
-pub async fn call(gateway: Gateway, tool: &'static Tool, raw: Map<String, Value>, owner: Owner, cancelled: CancellationToken) -> Answer {
+pub async fn call(
+    gateway: Gateway,
+    tool: &'static Tool,
+    raw: Map<String, Value>,
+    owner: Owner,
+    cancelled: CancellationToken,
+) -> Answer {
     let mut progress = Progress {
         facts: &tool.facts,
         operation_id: OperationId::from(random_uuid()),
@@ -100,7 +108,13 @@ pub async fn call(gateway: Gateway, tool: &'static Tool, raw: Map<String, Value>
 }
 
 /// Everything that can be refused without having been accepted.
-fn prepare(gateway: &Gateway, tool: &Tool, raw: Map<String, Value>, progress: &Progress, cancelled: CancellationToken) -> Result<Call, Fault> {
+fn prepare(
+    gateway: &Gateway,
+    tool: &Tool,
+    raw: Map<String, Value>,
+    progress: &Progress,
+    cancelled: CancellationToken,
+) -> Result<Call, Fault> {
     match gateway.ready() {
         Err(fault) if fault.code() == Code::LogUnavailable && reads_the_record(&tool.facts) => {}
         ready => ready?,
@@ -315,7 +329,13 @@ fn report(tool: &Tool, progress: &Progress, fault: &Fault) {
     }
 }
 
-async fn answer(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Result<Output, Fault>, image: Option<Image>) -> Answer {
+async fn answer(
+    gateway: &Gateway,
+    tool: &Tool,
+    progress: &Progress,
+    result: Result<Output, Fault>,
+    image: Option<Image>,
+) -> Answer {
     let ids = progress.target.ids();
     let bytes_max = gateway.config.max_result_bytes;
     // A picture that would crowd out the text is left to `read_artifact`.
@@ -346,7 +366,8 @@ async fn answer(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Res
 
 /// A name nobody has: on record without a tool's name, which could be anything.
 pub async fn unknown_tool(gateway: &Gateway, owner: Owner) {
-    let context = Context { owner: Some(owner), operation_id: Some(OperationId::from(random_uuid())), ..Context::default() };
+    let context =
+        Context { owner: Some(owner), operation_id: Some(OperationId::from(random_uuid())), ..Context::default() };
     let rejected = CallRejected { tool: Symbol::fold("other"), code: Symbol::fold("unknown_tool"), problems: None };
     // The protocol error says all there is to say; a log that cannot record shows in readiness.
     let _ = gateway.journal.commit_one(&context, &rejected).await;

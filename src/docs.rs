@@ -41,7 +41,11 @@ fn tools_markdown() -> String {
         let arguments: Vec<String> = facts
             .parameters
             .iter()
-            .map(|parameter| if parameter.required { format!("**{}**", parameter.name) } else { parameter.name.to_owned() })
+            .map(
+                |parameter| {
+                    if parameter.required { format!("**{}**", parameter.name) } else { parameter.name.to_owned() }
+                },
+            )
             .collect();
         let text = facts.text.replace('|', "\\|");
         let _ = writeln!(out, "| `{}` | {text} | {} |", facts.name, arguments.join(", "));
@@ -50,7 +54,8 @@ fn tools_markdown() -> String {
 }
 
 fn events_markdown() -> String {
-    let mut out = String::from("| number | kind | version | kept as | what happened | fields |\n|---|---|---|---|---|---|\n");
+    let mut out =
+        String::from("| number | kind | version | kept as | what happened | fields |\n|---|---|---|---|---|---|\n");
     for kind in KINDS {
         let class = match kind.class {
             Class::Telemetry => "telemetry",

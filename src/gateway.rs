@@ -113,7 +113,8 @@ impl Gateway {
     /// `BROWSER_NOT_INSTALLED`.
     pub fn executable(&self, headless: bool, explicit: Option<&Path>) -> Result<PathBuf, Fault> {
         let explicit = explicit.or(self.config.chromium.as_deref());
-        browser::find_executable(headless, explicit).map_err(|missing| crate::session::open::launch_fault(missing.into()))
+        browser::find_executable(headless, explicit)
+            .map_err(|missing| crate::session::open::launch_fault(missing.into()))
     }
 
     /// A fresh directory for one browser's profile, temporary files and downloads.

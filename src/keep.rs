@@ -27,7 +27,13 @@ impl Keep for KeepForCall<'_> {
 ///
 /// # Errors
 /// `LIMIT_EXCEEDED` when the quota has no room, `LOG_UNAVAILABLE` when it cannot be recorded.
-pub async fn keep(gateway: &Gateway, context: &Context, purpose: &'static str, media_type: &str, bytes: Vec<u8>) -> Result<Kept, Fault> {
+pub async fn keep(
+    gateway: &Gateway,
+    context: &Context,
+    purpose: &'static str,
+    media_type: &str,
+    bytes: Vec<u8>,
+) -> Result<Kept, Fault> {
     let artifacts = gateway.artifacts.clone();
     let kept = blocking(move || artifacts.put(&bytes)).await?;
     record(gateway, context, purpose, media_type, &kept).await?;
@@ -38,14 +44,26 @@ pub async fn keep(gateway: &Gateway, context: &Context, purpose: &'static str, m
 ///
 /// # Errors
 /// As [`keep`].
-pub async fn keep_file(gateway: &Gateway, context: &Context, purpose: &'static str, media_type: &str, path: std::path::PathBuf) -> Result<Kept, Fault> {
+pub async fn keep_file(
+    gateway: &Gateway,
+    context: &Context,
+    purpose: &'static str,
+    media_type: &str,
+    path: std::path::PathBuf,
+) -> Result<Kept, Fault> {
     let artifacts = gateway.artifacts.clone();
     let kept = blocking(move || artifacts.put_file(&path)).await?;
     record(gateway, context, purpose, media_type, &kept).await?;
     Ok(kept)
 }
 
-async fn record(gateway: &Gateway, context: &Context, purpose: &'static str, media_type: &str, kept: &Kept) -> Result<(), Fault> {
+async fn record(
+    gateway: &Gateway,
+    context: &Context,
+    purpose: &'static str,
+    media_type: &str,
+    kept: &Kept,
+) -> Result<(), Fault> {
     let event = ArtifactKept {
         artifact: kept.handle.clone(),
         purpose: Symbol::fold(purpose),
@@ -61,7 +79,9 @@ async fn record(gateway: &Gateway, context: &Context, purpose: &'static str, med
 ///
 /// # Errors
 /// The work's own, or `INTERNAL_ERROR` when it panicked.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, StorageError> + Send + 'static) -> Result<T, Fault> {
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+) -> Result<T, Fault> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(Fault::from),
         Err(panic) => Err(Fault::new(Code::InternalError).because(panic)),

@@ -2,28 +2,28 @@
 //!
 //! `ARCHITECTURE.md` beside this file is the map. A newcomer reads in this order.
 
-pub mod config;
-pub mod limits;
-pub mod serve;
-pub mod gateway;
 pub mod aftermath;
-pub mod transport;
-pub mod dispatch;
-pub mod contract;
-pub mod tools;
-pub mod fault;
-pub mod envelope;
-pub mod session;
 pub mod browser;
-pub mod journal;
-pub mod redact;
-pub mod keep;
-pub mod paths;
-pub mod metering;
-pub mod deadline;
-pub mod telemetry;
 pub mod commands;
+pub mod config;
+pub mod contract;
+pub mod deadline;
+pub mod dispatch;
 pub mod docs;
+pub mod envelope;
+pub mod fault;
+pub mod gateway;
+pub mod journal;
+pub mod keep;
+pub mod limits;
+pub mod metering;
+pub mod paths;
+pub mod redact;
+pub mod serve;
+pub mod session;
+pub mod telemetry;
+pub mod tools;
+pub mod transport;
 
 /// Standard base64 with padding (RFC 4648, section 4).
 #[must_use]

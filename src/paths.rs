@@ -63,7 +63,8 @@ fn make_directories(root: &Path, directory: &Path) -> Result<(), NotBelow> {
 /// When the disk refuses; what stood there before then still does.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(StorageError::io("create a file in", directory))?;
+    let mut file =
+        tempfile::NamedTempFile::new_in(directory).map_err(StorageError::io("create a file in", directory))?;
     file.write_all(bytes).map_err(StorageError::io("write", path))?;
     file.as_file().sync_all().map_err(StorageError::io("sync", path))?;
     file.persist(path).map_err(|error| StorageError::io("rename to", path)(error.error))?;

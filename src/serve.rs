@@ -35,7 +35,9 @@ pub struct ServeError {
 pub async fn serve(config: Config) -> Result<(), ServeError> {
     let transport = if config.http.is_some() { Transport::Http } else { Transport::Stdio };
     let listener = match config.http.or(config.metrics) {
-        Some(address) => Some(transport::bind(address).await.map_err(|error| unavailable(format!("{address}: {error}")))?),
+        Some(address) => {
+            Some(transport::bind(address).await.map_err(|error| unavailable(format!("{address}: {error}")))?)
+        }
         None => None,
     };
     let stop = CancellationToken::new();

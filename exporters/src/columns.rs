@@ -38,9 +38,7 @@ impl ColumnType {
             FieldKind::I64 => Self::I64,
             FieldKind::F64 => Self::F64,
             FieldKind::Bool => Self::Bool,
-            FieldKind::Symbol | FieldKind::Level | FieldKind::Id | FieldKind::Text | FieldKind::Json => {
-                Self::Text
-            }
+            FieldKind::Symbol | FieldKind::Level | FieldKind::Id | FieldKind::Text | FieldKind::Json => Self::Text,
         }
     }
 
@@ -203,11 +201,8 @@ pub fn layout() -> &'static Layout {
 /// The table as an Arrow schema.
 #[must_use]
 pub fn schema() -> SchemaRef {
-    let fields: Vec<Field> = layout()
-        .columns
-        .iter()
-        .map(|column| Field::new(&column.name, column.holds.arrow(), column.nullable))
-        .collect();
+    let fields: Vec<Field> =
+        layout().columns.iter().map(|column| Field::new(&column.name, column.holds.arrow(), column.nullable)).collect();
     Arc::new(Schema::new(fields))
 }
 

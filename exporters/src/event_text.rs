@@ -60,9 +60,7 @@ pub(crate) fn put_payload(out: &mut Vec<u8>, view: &EventView<'_>) {
 
 fn put_context(out: &mut Vec<u8>, number: u32, value: ValueRef<'_>) {
     let name = match value {
-        ValueRef::Text(_) => {
-            ContextField::TEXTS.iter().find(|(f, _)| *f as u32 == number).map(|(_, name)| *name)
-        }
+        ValueRef::Text(_) => ContextField::TEXTS.iter().find(|(f, _)| *f as u32 == number).map(|(_, name)| *name),
         ValueRef::I64(_) if number == ContextField::BrowserTime as u32 => Some("browser_time"),
         _ => None,
     };

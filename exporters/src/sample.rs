@@ -87,9 +87,7 @@ pub(crate) fn request(number: u64) -> NetworkRequest {
         url: Clean::redacted(format!("http://a.test/api/items/{number}?page={}", number % 7)),
         method: Clean::redacted("GET"),
         resource_type: Symbol::fold("fetch"),
-        headers: Json::redacted(
-            &serde_json::json!({"accept": "*/*", "user-agent": "Mozilla/5.0 (X11; Linux x86_64)"}),
-        ),
+        headers: Json::redacted(&serde_json::json!({"accept": "*/*", "user-agent": "Mozilla/5.0 (X11; Linux x86_64)"})),
         initiator: Some(Json::redacted(
             &serde_json::json!({"type": "script", "url": "http://a.test/app.js", "line": 12}),
         )),
@@ -109,14 +107,10 @@ pub(crate) fn response(number: u64) -> NetworkResponse {
         status_text: Clean::redacted("OK"),
         mime_type: Clean::redacted("application/json"),
         protocol: Some(Symbol::fold("http/1.1")),
-        headers: Json::redacted(
-            &serde_json::json!({"content-type": "application/json", "content-length": "42"}),
-        ),
+        headers: Json::redacted(&serde_json::json!({"content-type": "application/json", "content-length": "42"})),
         remote_address: Some(Clean::redacted("127.0.0.1:8080")),
         served_from: None,
-        timing: Some(Json::redacted(
-            &serde_json::json!({"dns": 0.1, "connect": 0.2, "wait": number as f64 / 7.0}),
-        )),
+        timing: Some(Json::redacted(&serde_json::json!({"dns": 0.1, "connect": 0.2, "wait": number as f64 / 7.0}))),
         truncated_fields: None,
     }
 }
@@ -146,17 +140,12 @@ pub(crate) fn unknown_kind() -> Vec<u8> {
 /// What a page can do to text, and what a log can hold beyond it.
 pub(crate) fn hostile() -> Samples {
     let mut samples = Samples::default();
-    samples.push(
-        &Context::default(),
-        &LogOpened { epoch: 1, clean: true, last_seq: 0, version: Symbol::fold("0.1.0") },
-    );
+    samples
+        .push(&Context::default(), &LogOpened { epoch: 1, clean: true, last_seq: 0, version: Symbol::fold("0.1.0") });
     samples.push(&context(0), &console("a\"b\\c\n\r\t\u{0}\u{1f}\u{7f}\u{2028}\u{fffd}\u{10ffff}"));
     samples.push(&context(1), &request(1));
     samples.push(&context(1), &response(10));
-    samples.push(
-        &context(1),
-        &NetworkFinished { encoded_bytes: 7, decoded_bytes: None, duration_ms: Some(f64::NAN) },
-    );
+    samples.push(&context(1), &NetworkFinished { encoded_bytes: 7, decoded_bytes: None, duration_ms: Some(f64::NAN) });
     samples.push(&context(0), &PageCrashed { status: Symbol::fold("oom"), error_code: Some(-9) });
     samples.push(&Context::default(), &gap(12, "queue_full"));
     samples.push_body(&unknown_kind());

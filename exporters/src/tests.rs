@@ -68,10 +68,7 @@ fn parquet_read_back_holds_every_event_and_type() {
     }
     let console = 1;
     assert_eq!(column("level").as_string::<i32>().value(console), "warning");
-    assert_eq!(
-        column("browser_time").as_primitive::<TimestampMicrosecondType>().value(console),
-        START_MICROS - 5
-    );
+    assert_eq!(column("browser_time").as_primitive::<TimestampMicrosecondType>().value(console), START_MICROS - 5);
     assert!(column("column").is_null(console));
     assert!(column("status").is_null(console));
     assert_eq!(column("status").as_primitive::<UInt64Type>().value(3), 404);
@@ -109,11 +106,7 @@ fn manifest_and_footer_account_for_everything() {
         }
         let written = export.finish().expect("finished");
         assert_eq!((written.events, written.excluded, written.first_seq, written.last_seq), (6, 7, 2, 12));
-        assert_eq!(
-            (written.gap_events, written.lost_events),
-            (1, 12),
-            "a gap left out is declared all the same"
-        );
+        assert_eq!((written.gap_events, written.lost_events), (1, 12), "a gap left out is declared all the same");
         let bytes = fs::read(&target).expect("the file");
         let hash = hexadecimal(&Sha256::digest(&bytes));
         let manifest = manifest(&written);

@@ -90,27 +90,45 @@ pub enum Scalar {
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// Length bounds in characters.
-    Text { length_min: usize, length_max: usize },
+    Text {
+        length_min: usize,
+        length_max: usize,
+    },
     /// A name by the slug grammar of the contract.
     Slug,
-    Integer { min: u64, max: u64 },
-    Number { min: Option<f64> },
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    Number {
+        min: Option<f64>,
+    },
     Flag,
     Choice(&'static [&'static str]),
     /// An array of choices.
     Choices(&'static [&'static str]),
     /// An array of texts.
-    Texts { items_min: usize, items_max: usize },
+    Texts {
+        items_min: usize,
+        items_max: usize,
+    },
     /// An object; an open one takes any further keys.
-    Record { fields: &'static [Parameter], open: bool },
+    Record {
+        fields: &'static [Parameter],
+        open: bool,
+    },
     /// A text, or an object in its place.
-    TextOrRecord { fields: &'static [Parameter] },
+    TextOrRecord {
+        fields: &'static [Parameter],
+    },
     /// A flag, or one of these words in its place.
     FlagOrChoice(&'static [&'static str]),
     /// A flag, or a number in its place.
     FlagOrNumber,
     /// An array of so many whole numbers of at least 1.
-    Integers { items: usize },
+    Integers {
+        items: usize,
+    },
 }
 
 /// The longest text argument without a bound of its own, in characters.
@@ -176,8 +194,11 @@ pub const SESSION: Parameter = Parameter::name("session_id", "").required();
 /// The tab a tool works on; the active one by default.
 pub const TAB: Parameter = Parameter::name("tab_id", "");
 /// What element a tool works on.
-pub const SELECTOR: Parameter =
-    Parameter::selector("selector", "CSS, text=, role=button[name=\"Save\"], label=, xpath=, or a snapshot ref like e12").required();
+pub const SELECTOR: Parameter = Parameter::selector(
+    "selector",
+    "CSS, text=, role=button[name=\"Save\"], label=, xpath=, or a snapshot ref like e12",
+)
+.required();
 /// How long the whole call may take, in milliseconds; 0 leaves it to the server's own limit.
 pub const TIMEOUT: Parameter =
     Parameter::new("timeout", Shape::Integer { min: 0, max: INTEGER_MAX }, "ms").or(Scalar::Integer(30_000));

@@ -130,7 +130,9 @@ mod tests {
         let turn = lane.enter(soon(), &quiet).await.expect("an empty lane lets one in");
         let waiting = {
             let lane = lane.clone();
-            tokio::spawn(async move { lane.enter(Deadline::after(Duration::from_millis(30)), &CancellationToken::new()).await.err() })
+            tokio::spawn(async move {
+                lane.enter(Deadline::after(Duration::from_millis(30)), &CancellationToken::new()).await.err()
+            })
         };
         while lane.depth() == 0 {
             tokio::task::yield_now().await;

@@ -22,7 +22,12 @@ use crate::gateway::Gateway;
 ///
 /// # Errors
 /// The fault of the launch; the reservation is given back then.
-pub async fn open(gateway: &Gateway, session: &Arc<Session>, operation: &OperationId, deadline: Deadline) -> Result<(), Fault> {
+pub async fn open(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    operation: &OperationId,
+    deadline: Deadline,
+) -> Result<(), Fault> {
     let context = Context { operation_id: Some(operation.clone()), ..session.scope.context() };
     let opened = match launch(gateway, session, &context, deadline).await {
         Ok(browser) => enlist(gateway, session, &context, browser).await,

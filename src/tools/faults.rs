@@ -1,7 +1,7 @@
 //! What goes wrong on a page or in a browser, as faults with the details callers may see.
 
-use crate::browser::page::PageError;
 use crate::browser::CdpError;
+use crate::browser::page::PageError;
 use crate::fault::{Code, Fault};
 use crate::tools::tool::Call;
 
@@ -27,18 +27,24 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::StaleRef { reference, snapshot_id } => {
             Fault::new(Code::StaleRef).with("ref", reference).with("snapshot_id", snapshot_id)
         }
-        PageError::NavigationFailed { reason, url } => Fault::new(Code::NavigationFailed).with("reason", reason).with("url", url),
+        PageError::NavigationFailed { reason, url } => {
+            Fault::new(Code::NavigationFailed).with("reason", reason).with("url", url)
+        }
         PageError::NavigationTimeout { url } => {
             Fault::new(Code::NavigationTimeout).with("timeout_ms", budget_ms(call)).with("url", url)
         }
-        PageError::WaitTimeout { what } => Fault::new(Code::WaitTimeout).with("timeout_ms", budget_ms(call)).with("what", what),
+        PageError::WaitTimeout { what } => {
+            Fault::new(Code::WaitTimeout).with("timeout_ms", budget_ms(call)).with("what", what)
+        }
         PageError::Script { text } => Fault::new(Code::ScriptError).with("text", text),
         PageError::DialogOpen { dialog } => dialog_blocks(&dialog.dialog_type),
         PageError::Unsupported { what } => Fault::new(Code::UnsupportedCapability).with("what", what),
         PageError::PageClosed => Fault::new(Code::PageClosed).with("tab_id", tab(call)),
         PageError::PageCrashed => Fault::new(Code::PageCrashed).with("tab_id", tab(call)),
         PageError::BrowserGone => browser_gone(call),
-        PageError::Timeout => Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running"),
+        PageError::Timeout => {
+            Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running")
+        }
         PageError::Internal { reason } => return Fault::new(Code::InternalError).because(reason),
     };
     fault.because(cause)
@@ -54,7 +60,9 @@ pub(super) fn dialog_blocks(dialog_type: &str) -> Fault {
 /// A failed command that belongs to no page operation.
 pub(super) fn cdp(call: &Call) -> impl Fn(CdpError) -> Fault + '_ {
     move |error| match error {
-        CdpError::Timeout => Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running"),
+        CdpError::Timeout => {
+            Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running")
+        }
         CdpError::Closed => browser_gone(call),
         other => Fault::new(Code::InternalError).because(other),
     }

@@ -160,7 +160,8 @@ async fn evaluate(call: Call) -> Result<Output, Fault> {
         return Err(Fault::new(Code::EvaluateDisabled).with("scope", "session"));
     }
     let page = call.page_or_new().await?;
-    let evaluated = page.evaluate(call.arguments.text("expression"), call.deadline).await.map_err(faults::page(&call))?;
+    let evaluated =
+        page.evaluate(call.arguments.text("expression"), call.deadline).await.map_err(faults::page(&call))?;
     let json = evaluated.json.get();
     // What nests deeper than the reader goes is shown as the text it is.
     let result: Value = serde_json::from_str(json).unwrap_or_else(|_| json.into());

@@ -30,7 +30,11 @@ pub static CLICK: Tool = Tool {
             Parameter::new("button", Shape::Choice(&["left", "right", "middle"]), "").or(Scalar::Text("left")),
             Parameter::new("click_count", Shape::Integer { min: 1, max: 3 }, "").or(Scalar::Integer(1)),
             Parameter::new("modifiers", Shape::Choices(&["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]), ""),
-            Parameter::new("position", Shape::Record { fields: POSITION, open: false }, "from the element's top left corner"),
+            Parameter::new(
+                "position",
+                Shape::Record { fields: POSITION, open: false },
+                "from the element's top left corner",
+            ),
             TIMEOUT,
             TAB,
         ],
@@ -50,7 +54,8 @@ async fn click(call: Call) -> Result<Output, Fault> {
         modifiers: call.arguments.texts("modifiers").iter().filter_map(|name| Modifier::parse(name)).collect(),
         position: call.arguments.value("position").and_then(point),
     };
-    let done = page.click(call.arguments.text("selector"), &options, call.deadline).await.map_err(faults::page(&call))?;
+    let done =
+        page.click(call.arguments.text("selector"), &options, call.deadline).await.map_err(faults::page(&call))?;
     Ok(acted(&call, "selector", &done))
 }
 
@@ -160,7 +165,8 @@ pub static PRESS_KEY: Tool = Tool {
 async fn press_key(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
     let selector = call.arguments.optional_text("selector");
-    let done = page.press_key(call.arguments.text("key"), selector, call.deadline).await.map_err(faults::page(&call))?;
+    let done =
+        page.press_key(call.arguments.text("key"), selector, call.deadline).await.map_err(faults::page(&call))?;
     Ok(acted(&call, "key", &done))
 }
 

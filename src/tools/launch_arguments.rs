@@ -107,7 +107,9 @@ fn channel_executable(channel: &str) -> Result<Option<PathBuf>, Fault> {
     };
     let found = candidates.iter().map(Path::new).find(|path| path.exists());
     found.map(|path| Some(path.to_owned())).ok_or_else(|| {
-        Fault::new(Code::BrowserNotInstalled).with("channel", channel).with("remedy", "install it, or ask for channel chromium")
+        Fault::new(Code::BrowserNotInstalled)
+            .with("channel", channel)
+            .with("remedy", "install it, or ask for channel chromium")
     })
 }
 
@@ -232,7 +234,8 @@ fn proxy_arguments(proxy: Option<&Map<String, Value>>) -> Result<Vec<String>, Fa
 
 fn window(value: Option<&Value>) -> Result<Option<(u32, u32)>, Fault> {
     let Some(list) = value.and_then(Value::as_array) else { return Ok(None) };
-    let side = |at: usize| list.get(at).and_then(Value::as_f64).filter(|n| *n <= f64::from(SIDE_PIXELS_MAX)).map(|n| n as u32);
+    let side =
+        |at: usize| list.get(at).and_then(Value::as_f64).filter(|n| *n <= f64::from(SIDE_PIXELS_MAX)).map(|n| n as u32);
     match (side(0), side(1)) {
         (Some(width), Some(height)) => Ok(Some((width, height))),
         _ => Err(Fault::invalid_argument("window", "sides are from 1 to 16384")),

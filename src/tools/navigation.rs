@@ -58,7 +58,9 @@ pub(super) fn permitted(call: &Call, url: &str) -> Result<String, Fault> {
     match scheme {
         Some((scheme, rest)) if matches!(scheme.as_str(), "http" | "https") => {
             if rest.trim_start_matches('/').is_empty() {
-                return Err(Fault::new(Code::NavigationFailed).with("reason", "the URL names no host").with("url", url));
+                return Err(Fault::new(Code::NavigationFailed)
+                    .with("reason", "the URL names no host")
+                    .with("url", url));
             }
             Ok(url.to_owned())
         }
@@ -150,7 +152,9 @@ pub static WAIT_FOR_URL: Tool = Tool {
             SESSION,
             Parameter::new(
                 "url",
-                Shape::TextOrRecord { fields: &[Parameter::name("pattern", "").required(), Parameter::text("flags", "")] },
+                Shape::TextOrRecord {
+                    fields: &[Parameter::name("pattern", "").required(), Parameter::text("flags", "")],
+                },
                 "",
             )
             .required(),

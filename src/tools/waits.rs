@@ -48,7 +48,8 @@ pub static WAIT_FOR_LOAD_STATE: Tool = Tool {
         lane: Lane::Session,
         parameters: &[
             SESSION,
-            Parameter::new("state", Shape::Choice(&["load", "domcontentloaded", "networkidle"]), "").or(Scalar::Text("load")),
+            Parameter::new("state", Shape::Choice(&["load", "domcontentloaded", "networkidle"]), "")
+                .or(Scalar::Text("load")),
             TIMEOUT,
             TAB,
         ],

@@ -77,7 +77,17 @@ mod tests {
         for host in ["localhost", "LOCALHOST:8931", "127.0.0.1:8931", "[::1]:8931", "[::1]", "127.9.9.9"] {
             assert_eq!(verdict(Some(host), None), 200, "{host}");
         }
-        for host in ["", "example.com", "localhost.example.com", "localhost.", "127.0.0.1.evil", "0.0.0.0", "[::1", "[::1]x", "localhost:x"] {
+        for host in [
+            "",
+            "example.com",
+            "localhost.example.com",
+            "localhost.",
+            "127.0.0.1.evil",
+            "0.0.0.0",
+            "[::1",
+            "[::1]x",
+            "localhost:x",
+        ] {
             assert_eq!(verdict(Some(host), None), 403, "{host}");
         }
         assert_eq!(verdict(None, None), 400);

@@ -28,7 +28,12 @@ use crate::metering;
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(gateway: Gateway, listener: TcpListener, handler: Option<Handler>, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(
+    gateway: Gateway,
+    listener: TcpListener,
+    handler: Option<Handler>,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     let mut router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -94,7 +99,8 @@ async fn ready(State(gateway): State<Gateway>) -> Response {
 /// When the address is not loopback or cannot be bound.
 pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     if !address.ip().is_loopback() {
-        let reason = format!("{address} is not a loopback address, and there are no access tokens yet to protect any other");
+        let reason =
+            format!("{address} is not a loopback address, and there are no access tokens yet to protect any other");
         return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason));
     }
     TcpListener::bind(address).await

@@ -89,7 +89,10 @@ impl ServerHandler for Handler {
             Ok(answer) => Ok(result(answer).into()),
             Err(panic) => {
                 tracing::error!(%panic, "a call ended without an answer");
-                Err(ErrorData::internal_error("the call ended without an answer; call server_status before repeating it", None))
+                Err(ErrorData::internal_error(
+                    "the call ended without an answer; call server_status before repeating it",
+                    None,
+                ))
             }
         }
     }
@@ -102,7 +105,10 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if request.method == "tools/call" {
-            return Err(ErrorData::invalid_params("tools/call needs a name and, when given, an object of arguments", None));
+            return Err(ErrorData::invalid_params(
+                "tools/call needs a name and, when given, an object of arguments",
+                None,
+            ));
         }
         Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "there is no such method", None))
     }
@@ -113,7 +119,8 @@ fn result(answer: dispatch::Answer) -> CallToolResult {
     if let Some(image) = answer.image {
         content.push(ContentBlock::image(crate::base64(&image.bytes), image.media_type));
     }
-    let mut result = if answer.reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    let mut result =
+        if answer.reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = Some(answer.reply.structured);
     result
 }
@@ -132,7 +139,8 @@ fn described(tool: &Tool) -> McpTool {
         .destructive(effect.destructive)
         .idempotent(effect.idempotent)
         .open_world(effect.open_world);
-    let mut described = McpTool::new(Cow::Borrowed(facts.name), Cow::Borrowed(facts.text), Arc::new(schema::input(facts)));
+    let mut described =
+        McpTool::new(Cow::Borrowed(facts.name), Cow::Borrowed(facts.text), Arc::new(schema::input(facts)));
     described.title = Some(facts.title.to_owned());
     described.annotations = Some(annotations);
     described

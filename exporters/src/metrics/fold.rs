@@ -57,9 +57,7 @@ impl Fold<'_> {
             Kind::ConsoleException => self.one(Counter::ConsoleExceptions),
             Kind::LogEntry => self.level(Counter::LogEntries),
 
-            Kind::NetworkRequest => {
-                self.by(Counter::NetworkRequests, LabelName::ResourceType, "resource_type")
-            }
+            Kind::NetworkRequest => self.by(Counter::NetworkRequests, LabelName::ResourceType, "resource_type"),
             Kind::NetworkRedirect | Kind::NetworkResponse => self.response(),
             Kind::NetworkFinished => {
                 self.sum(Counter::NetworkBytes, &[], "encoded_bytes");
@@ -135,11 +133,7 @@ impl Fold<'_> {
             Some(500..=599) => "5xx",
             _ => OTHER,
         };
-        self.metrics.add(
-            Counter::NetworkResponses,
-            &[self.metrics.position(LabelName::StatusClass, class)],
-            1,
-        );
+        self.metrics.add(Counter::NetworkResponses, &[self.metrics.position(LabelName::StatusClass, class)], 1);
     }
 
     fn failed(&self) {

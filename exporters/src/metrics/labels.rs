@@ -104,9 +104,8 @@ impl Labels {
     /// `tools` and `codes` are the program's own lists; both are folded as events fold them.
     #[must_use]
     pub fn new(tools: &[&str], codes: &[&str]) -> Self {
-        let folded = |names: &[&str]| -> Vec<Symbol> {
-            names.iter().take(NAMES_MAX).map(|name| Symbol::fold(name)).collect()
-        };
+        let folded =
+            |names: &[&str]| -> Vec<Symbol> { names.iter().take(NAMES_MAX).map(|name| Symbol::fold(name)).collect() };
         let (tools, codes) = (folded(tools), folded(codes));
         let sets = LabelName::ALL
             .iter()

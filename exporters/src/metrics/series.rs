@@ -94,14 +94,14 @@ impl<H: Handle> Family<H> {
     /// The handle at these positions within the label's sets; positions of a metric without labels
     /// are ignored.
     pub(super) fn at(&self, recorder: &PrometheusRecorder, labels: &Labels, positions: &[usize]) -> &H {
-        let index =
-            self.sizes.iter().zip(positions).fold(0, |index, (size, position)| index * size + position);
+        let index = self.sizes.iter().zip(positions).fold(0, |index, (size, position)| index * size + position);
         // Positions come from the same sets as the sizes, so the index lies within the cells.
         let cell = &self.cells[index.min(self.cells.len() - 1)];
         cell.get_or_init(|| {
-            let named = self.facts.labels.iter().zip(positions).map(|(label, position)| {
-                Label::new(label.as_str(), labels.set(*label).value(*position).to_owned())
-            });
+            let named =
+                self.facts.labels.iter().zip(positions).map(|(label, position)| {
+                    Label::new(label.as_str(), labels.set(*label).value(*position).to_owned())
+                });
             H::register(recorder, &Key::from_parts(self.facts.name, named.collect::<Vec<_>>()))
         })
     }

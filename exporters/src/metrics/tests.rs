@@ -47,10 +47,7 @@ fn events_move_their_metrics() {
     assert_line(&text, "pageledger_pages_crashed_total 1");
     assert_line(&text, r#"pageledger_gaps_total{reason="queue_full"} 1"#);
     assert_line(&text, r#"pageledger_lost_events_total{reason="queue_full"} 12"#);
-    assert_line(
-        &text,
-        r#"pageledger_calls_total{tool="click",outcome="not_started",code="element_not_found"} 1"#,
-    );
+    assert_line(&text, r#"pageledger_calls_total{tool="click",outcome="not_started",code="element_not_found"} 1"#);
     assert_line(&text, r#"pageledger_call_duration_seconds_sum{tool="click"} 0.0125"#);
     assert_line(&text, r#"pageledger_call_duration_seconds_bucket{tool="click",le="0.01"} 0"#);
     assert_line(&text, r#"pageledger_call_duration_seconds_bucket{tool="click",le="0.025"} 1"#);
@@ -191,9 +188,7 @@ fn used(expression: &str) -> Used {
 
 fn facts_of(name: &str) -> Option<&'static MetricFacts> {
     catalog().find(|facts| match facts.shape {
-        Shape::Histogram => {
-            ["_bucket", "_sum", "_count"].iter().any(|end| name.strip_suffix(end) == Some(facts.name))
-        }
+        Shape::Histogram => ["_bucket", "_sum", "_count"].iter().any(|end| name.strip_suffix(end) == Some(facts.name)),
         _ => facts.name == name,
     })
 }

@@ -25,7 +25,8 @@ pub static READ_ARTIFACT: Tool = Tool {
         parameters: &[
             Parameter::name("handle", "art-...").required(),
             Parameter::new("offset", Shape::Integer { min: 0, max: INTEGER_MAX }, "byte").or(Scalar::Integer(0)),
-            Parameter::new("length", Shape::Integer { min: 1, max: LENGTH_MAX }, "bytes").or(Scalar::Integer(LENGTH_DEFAULT)),
+            Parameter::new("length", Shape::Integer { min: 1, max: LENGTH_MAX }, "bytes")
+                .or(Scalar::Integer(LENGTH_DEFAULT)),
             Parameter::new("encoding", Shape::Choice(&["auto", "text", "base64"]), "").or(Scalar::Text("auto")),
         ],
     },
@@ -34,7 +35,8 @@ pub static READ_ARTIFACT: Tool = Tool {
 
 async fn read_artifact(call: Call) -> Result<Output, Fault> {
     let handle = ArtifactHandle::from(call.arguments.text("handle"));
-    let row = call.gateway.ledger.artifact(&call.owner, &handle).await?.ok_or_else(|| Fault::new(Code::UnknownHandle))?;
+    let row =
+        call.gateway.ledger.artifact(&call.owner, &handle).await?.ok_or_else(|| Fault::new(Code::UnknownHandle))?;
     let offset = call.arguments.integer("offset").unwrap_or(0);
     let asked = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT);
     let length = usize::try_from(asked.min(room(&call))).unwrap_or(usize::MAX);
@@ -58,7 +60,13 @@ pub(super) fn room(call: &Call) -> u64 {
 
 /// `offset`, `length`, `content`, `encoding`, `next_offset`, `has_more` of a range. Text ends at a
 /// character's boundary, and early where escaping makes it too long for the reply.
-pub(super) fn range(mut bytes: Vec<u8>, offset: u64, total: u64, encoding: &str, room: u64) -> Result<Map<String, Value>, Fault> {
+pub(super) fn range(
+    mut bytes: Vec<u8>,
+    offset: u64,
+    total: u64,
+    encoding: &str,
+    room: u64,
+) -> Result<Map<String, Value>, Fault> {
     let text = if encoding == "base64" { None } else { text_length(&bytes) };
     let (content, name) = match text {
         Some(length) => {

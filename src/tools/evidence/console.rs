@@ -32,7 +32,11 @@ pub static LIST_CONSOLE_MESSAGES: Tool = Tool {
             ORDER,
             AFTER,
             LIMIT,
-            Parameter::new("repeats", Shape::Choice(&["keep", "fold"]), "fold: equal neighbours become one with a count"),
+            Parameter::new(
+                "repeats",
+                Shape::Choice(&["keep", "fold"]),
+                "fold: equal neighbours become one with a count",
+            ),
         ],
     },
     run: |call| Box::pin(list_console_messages(call)),
@@ -51,7 +55,8 @@ async fn list_console_messages(call: Call) -> Result<Output, Fault> {
     let filter = paging::compile(&filter)?;
     let asked = paging::request(&call, &filter);
     let page = call.gateway.ledger.page(&asked).await?;
-    let rows = page.items.iter().map(OwnedEvent::view).map(|view| Row { seq: view.seq, value: Value::Object(message(&view)) });
+    let rows =
+        page.items.iter().map(OwnedEvent::view).map(|view| Row { seq: view.seq, value: Value::Object(message(&view)) });
     let rows = if arguments.optional_text("repeats") == Some("fold") { fold(rows) } else { rows.collect() };
     Ok(paging::list(&call, ListKind::Events, "messages", &asked, &page, rows).into())
 }

@@ -21,7 +21,10 @@ pub static LIST_EVENTS: Tool = Tool {
         lane: Lane::Free,
         parameters: &[
             SESSION,
-            words("kinds", "call.settled, page.navigated, console.message, ...; a prefix like network.* takes all of a group"),
+            words(
+                "kinds",
+                "call.settled, page.navigated, console.message, ...; a prefix like network.* takes all of a group",
+            ),
             Parameter::new("level", Shape::Choice(&["debug", "info", "warning", "error"]), "this level and above"),
             pattern("text_filter"),
             pattern("url_filter"),
@@ -84,7 +87,10 @@ pub(super) fn kinds(arguments: &Arguments) -> Result<Option<Vec<Kind>>, Fault> {
         kinds.extend(found);
         if kinds.len() == before {
             let known: Vec<&str> = storage::event::KINDS.iter().map(|facts| facts.name).collect();
-            return Err(Fault::invalid_argument("kinds", format!("no kind is called so; there are {}", known.join(", "))));
+            return Err(Fault::invalid_argument(
+                "kinds",
+                format!("no kind is called so; there are {}", known.join(", ")),
+            ));
         }
     }
     Ok(Some(kinds))

@@ -53,7 +53,8 @@ async fn export_events(call: Call) -> Result<Output, Fault> {
     let target = target(&call, &session_id, format)?;
     let context = context(&call, &session_id);
     let selection = selection(&filter, call.arguments.as_map());
-    let started = ExportStarted { format: Symbol::fold(format.as_str()), filter: call.gateway.redactor.json(&selection) };
+    let started =
+        ExportStarted { format: Symbol::fold(format.as_str()), filter: call.gateway.redactor.json(&selection) };
     let end = call.gateway.journal.commit_one(&context, &started).await?.last_seq;
     let options = options(&call, selection);
     let reader = call.gateway.journal.log().reader();
@@ -86,7 +87,10 @@ fn selection(filter: &EventFilter, arguments: &serde_json::Map<String, Value>) -
 /// Where the file is written.
 enum Target {
     /// Then moved into the artifact store.
-    Artifact { directory: PathBuf, path: PathBuf },
+    Artifact {
+        directory: PathBuf,
+        path: PathBuf,
+    },
     Path(PathBuf),
 }
 
@@ -158,7 +162,12 @@ fn write(
     }
 }
 
-async fn finished(call: &Call, context: &Context, format: Format, written: Result<&Written, &ExportError>) -> Result<(), Fault> {
+async fn finished(
+    call: &Call,
+    context: &Context,
+    format: Format,
+    written: Result<&Written, &ExportError>,
+) -> Result<(), Fault> {
     let redactor = &call.gateway.redactor;
     let event = ExportFinished {
         format: Symbol::fold(format.as_str()),
@@ -206,7 +215,8 @@ async fn deliver(call: &Call, context: &Context, target: Target, written: Writte
         }
         Target::Artifact { directory, path } => {
             let kept = keep::keep_file(&call.gateway, context, "export", written.format.media_type(), path).await?;
-            let manifest = keep::keep_file(&call.gateway, context, "export", "application/json", written.manifest_path).await?;
+            let manifest =
+                keep::keep_file(&call.gateway, context, "export", "application/json", written.manifest_path).await?;
             data["artifact"] = kept.handle.as_str().into();
             data["manifest_artifact"] = manifest.handle.as_str().into();
             artifacts.extend([keep::reference(&kept.handle), keep::reference(&manifest.handle)]);

@@ -17,7 +17,8 @@ pub(super) const SINCE: Parameter = Parameter::name("since", "RFC 3339 time");
 pub(super) const UNTIL: Parameter = Parameter::name("until", "RFC 3339 time");
 pub(super) const ORDER: Parameter =
     Parameter::new("order", Shape::Choice(&["asc", "desc"]), "asc: oldest first").or(Scalar::Text("asc"));
-pub(super) const AFTER: Parameter = Parameter::new("after", Shape::Text { length_min: 0, length_max: 1_024 }, "next_cursor of the page before");
+pub(super) const AFTER: Parameter =
+    Parameter::new("after", Shape::Text { length_min: 0, length_max: 1_024 }, "next_cursor of the page before");
 pub(super) const LIMIT: Parameter =
     Parameter::new("limit", Shape::Integer { min: 1, max: storage::limits::PAGE_LIMIT_MAX as u64 }, "")
         .or(Scalar::Integer(storage::limits::PAGE_LIMIT_DEFAULT as u64));

@@ -14,8 +14,16 @@ use crate::fault::Fault;
 use crate::keep::blocking;
 use crate::tools::tool::{Call, Output, Tool};
 
-const PARTS: &[&str] =
-    &["summary", "request_headers", "request_body", "response_headers", "response_body", "timing", "redirects", "frames"];
+const PARTS: &[&str] = &[
+    "summary",
+    "request_headers",
+    "request_body",
+    "response_headers",
+    "response_body",
+    "timing",
+    "redirects",
+    "frames",
+];
 /// What one call reads of a body, in bytes, when it names no length.
 const LENGTH_DEFAULT: u64 = 65_536;
 
@@ -31,7 +39,8 @@ pub static GET_NETWORK_REQUEST: Tool = Tool {
             SESSION,
             Parameter::name("request_id", "").required(),
             Parameter::new("part", Shape::Choice(PARTS), "").or(Scalar::Text("summary")),
-            Parameter::new("offset", Shape::Integer { min: 0, max: INTEGER_MAX }, "of a body, in bytes").or(Scalar::Integer(0)),
+            Parameter::new("offset", Shape::Integer { min: 0, max: INTEGER_MAX }, "of a body, in bytes")
+                .or(Scalar::Integer(0)),
             Parameter::new("length", Shape::Integer { min: 1, max: 16 * 1024 * 1024 }, "of a body, in bytes"),
             ORDER,
             AFTER,
@@ -48,7 +57,8 @@ async fn get_network_request(call: Call) -> Result<Output, Fault> {
         return frames(&call, session_id, request_id).await;
     }
     let detail = call.gateway.ledger.request(&call.owner, &session_id, &request_id).await?;
-    let detail = detail.ok_or_else(|| Fault::invalid_argument("request_id", "this session has no request of that id"))?;
+    let detail =
+        detail.ok_or_else(|| Fault::invalid_argument("request_id", "this session has no request of that id"))?;
     let mut data = Map::new();
     data.insert("request_id".into(), request_id.as_str().into());
     let part = call.arguments.text("part");
@@ -151,7 +161,8 @@ fn inline(detail: &RequestDetail, direction: &str) -> Option<String> {
     let kept = bodies.filter(|body| body.direction.as_str() == direction).find_map(|body| body.text);
     let text = kept.map(|text| text.as_str().to_owned());
     if direction == "request" {
-        let announced = of_kind(detail, Kind::NetworkRequest).into_iter().find_map(|p| p["body"].as_str().map(str::to_owned));
+        let announced =
+            of_kind(detail, Kind::NetworkRequest).into_iter().find_map(|p| p["body"].as_str().map(str::to_owned));
         return text.or(announced);
     }
     text
@@ -184,4 +195,3 @@ async fn frames(call: &Call, session_id: storage::ids::SessionId, request_id: Re
     let rows = rows.collect();
     Ok(paging::list(call, ListKind::Events, "frames", &asked, &page, rows).into())
 }
-

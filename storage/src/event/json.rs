@@ -58,9 +58,7 @@ fn field(kind: FieldKind, value: ValueRef<'_>) -> Value {
             Level::from_number(number).map_or(Value::from(number), |level| level.as_str().into())
         }
         // Stored JSON was valid when written; should it not be, the text itself is still shown.
-        (FieldKind::Json, ValueRef::Text(text)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
-        }
+        (FieldKind::Json, ValueRef::Text(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
         (_, value) => plain(value),
     }
 }

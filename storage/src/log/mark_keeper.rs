@@ -46,7 +46,8 @@ impl MarkKeeper {
     /// # Errors
     /// When no thread can be started.
     pub fn start(latest: Mark, file: Arc<dyn StorageFile>, path: PathBuf) -> Result<Self, StorageError> {
-        let state = State { written: latest.counter, synced: latest.counter, failure: None, hurried: false, stopping: false };
+        let state =
+            State { written: latest.counter, synced: latest.counter, failure: None, hurried: false, stopping: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let (for_thread, synced_file) = (shared.clone(), file.clone());
         let thread = std::thread::Builder::new()
