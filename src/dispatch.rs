@@ -380,6 +380,8 @@ fn shown_arguments(gateway: &Gateway, tool: &Tool, call: &Call) -> Json {
     let mut shown = Value::Object(call.arguments.as_map().clone());
     for (name, value) in shown.as_object_mut().into_iter().flatten() {
         match value {
+            // A key's name tells nothing; a key's character may be one of a password's.
+            Value::String(text) if name == "key" && text.chars().count() > 1 => shorten(value),
             Value::String(text) if typed(name) => *text = format!("[{} characters]", text.chars().count()),
             Value::String(text) if name == "url" => *text = gateway.redactor.url(text).as_str().to_owned(),
             value => shorten(value),

@@ -72,6 +72,8 @@ pub const HTTP_SESSIONS_MAX: usize = 256;
 pub const HTTP_SESSION_IDLE_SECONDS: u64 = 2 * TIMEOUT_SECONDS_MAX;
 /// Finished replies stay obtainable for a client that lost its stream for so long.
 pub const HTTP_REPLY_KEPT_SECONDS: u64 = 10;
+/// Metrics lag the log by at most about this long, in milliseconds.
+pub const METRICS_FOLD_MS: u64 = 50;
 /// Histogram samples are drained this often.
 pub const METRICS_UPKEEP_SECONDS: u64 = 5;
 

@@ -9,7 +9,7 @@ use exporters::metrics::{Gauge, Total};
 use storage::log::{Durable, Reader};
 
 use crate::gateway::Gateway;
-use crate::limits::METRICS_UPKEEP_SECONDS;
+use crate::limits::{METRICS_FOLD_MS, METRICS_UPKEEP_SECONDS};
 
 /// Folds events into the metrics until the log closes. Starts at the log's present end: counters
 /// count what this process has seen.
@@ -26,6 +26,8 @@ pub async fn follow(gateway: Gateway) {
         if durable.changed().await.is_err() {
             return;
         }
+        // Commits come by the hundred a second; scrapes by the minute.
+        tokio::time::sleep(Duration::from_millis(METRICS_FOLD_MS)).await;
     }
 }
 

@@ -239,7 +239,7 @@ faults! {
         "Read details.reason, check the address, and look at list_network_requests with `failed` true before trying again.";
     NavigationTimeout "NAVIGATION_TIMEOUT" NavigationTimeout Backoff ["timeout_ms" "url"]
         "The page did not reach the awaited load state in time."
-        "Look at the page with snapshot: it may be usable. Else pass a larger `timeout_ms` or wait_until domcontentloaded.";
+        "Look at the page with snapshot: it may be usable. Else pass a larger `timeout` or wait_until domcontentloaded.";
     UrlBlocked "URL_BLOCKED" NavigationFailed Never ["rule"]
         "The operator's rules refuse this address."
         "Use another address; only the operator can change the rule that details.rule names.";
@@ -270,7 +270,7 @@ faults! {
     // ---- waiting and deadlines ---------------------------------------------------------------------
     WaitTimeout "WAIT_TIMEOUT" WaitTimeout Backoff ["timeout_ms" "what"]
         "What the call waited for did not come in time."
-        "Take a snapshot to see where the page stands, then wait for something it can reach or pass a larger `timeout_ms`.";
+        "Take a snapshot to see where the page stands, then wait for something it can reach or pass a larger `timeout`.";
     ObservationTimeout "OBSERVATION_TIMEOUT" ObservationTimeout InspectState ["timeout_ms" "kind"]
         "The action was done, but what it should have brought about did not come in time."
         "Do not repeat the action blindly: take a snapshot and read list_network_requests to see what it did.";

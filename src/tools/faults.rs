@@ -39,7 +39,7 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::Script { text } => Fault::new(Code::ScriptError).with("text", text),
         PageError::DialogOpen { dialog } => dialog_blocks(&dialog.dialog_type),
         PageError::Unsupported { what } => Fault::new(Code::UnsupportedCapability).with("what", what),
-        PageError::PageClosed => Fault::new(Code::PageClosed).with("tab_id", tab(call)),
+        PageError::PageClosed => page_closed(call),
         PageError::PageCrashed => Fault::new(Code::PageCrashed).with("tab_id", tab(call)),
         PageError::BrowserGone => browser_gone(call),
         PageError::Timeout => {
@@ -65,6 +65,18 @@ pub(super) fn cdp(call: &Call) -> impl Fn(CdpError) -> Fault + '_ {
         }
         CdpError::Closed => browser_gone(call),
         other => Fault::new(Code::InternalError).because(other),
+    }
+}
+
+/// A tab goes with its browser; which of the two it was decides what the caller does next.
+fn page_closed(call: &Call) -> Fault {
+    let session = call.session.as_ref();
+    let ended = session.and_then(|session| session.browser().err());
+    let gone = session.and_then(|session| session.browser_if_any()).is_some_and(|browser| browser.gone().borrow().is_some());
+    match ended {
+        Some(fault) => fault,
+        None if gone => browser_gone(call),
+        None => Fault::new(Code::PageClosed).with("tab_id", tab(call)),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
 use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
+use crate::limits::PREVIEW_BYTES_MAX;
 
 const CLIP: &[Parameter] = &[
     Parameter::new("x", Shape::Number { min: None }, "").required(),
@@ -162,8 +163,31 @@ async fn evaluate(call: Call) -> Result<Output, Fault> {
     let page = call.page_or_new().await?;
     let evaluated =
         page.evaluate(call.arguments.text("expression"), call.deadline).await.map_err(faults::page(&call))?;
+    let session_id = call.arguments.text("session_id");
     let json = evaluated.json.get();
+    // A large text goes the way of all large texts.
+    if json.len() > call.gateway.config.max_result_bytes && !json.starts_with('"') {
+        return keep_large(&call, &page, session_id, Box::<str>::from(json)).await;
+    }
     // What nests deeper than the reader goes is shown as the text it is.
     let result: Value = serde_json::from_str(json).unwrap_or_else(|_| json.into());
-    Ok(Output::value(json!({"session_id": call.arguments.text("session_id"), "result": result})))
+    Ok(Output::value(json!({"session_id": session_id, "result": result})))
+}
+
+/// A value that no reply could hold is kept as the JSON it came as: reading it into memory as a tree
+/// would cost many times its size.
+async fn keep_large(call: &Call, page: &Page, session_id: &str, json: Box<str>) -> Result<Output, Fault> {
+    let bytes = json.len();
+    let preview = json[..json.floor_char_boundary(PREVIEW_BYTES_MAX / 4)].to_owned();
+    let context = context(call, page)?;
+    let kept = keep::keep(&call.gateway, &context, "result", "application/json", json.into_boxed_bytes().into_vec()).await?;
+    let mut output = Output::value(json!({
+        "session_id": session_id,
+        "result": preview,
+        "result_bytes": bytes,
+        "result_artifact": kept.handle.as_str(),
+        "truncated": true,
+    }));
+    output.artifacts = vec![keep::reference(&kept.handle)];
+    Ok(output)
 }

@@ -153,7 +153,7 @@ pub static PRESS_KEY: Tool = Tool {
         lane: Lane::Session,
         parameters: &[
             SESSION,
-            Parameter::new("key", Shape::Text { length_min: 1, length_max: 256 }, "").required(),
+            Parameter::new("key", Shape::Text { length_min: 1, length_max: 256 }, "").required().typed(),
             Parameter::selector("selector", ""),
             TIMEOUT,
             TAB,

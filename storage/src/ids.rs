@@ -51,7 +51,7 @@ ids! {
     FrameId;
     /// One tool call, a UUID.
     OperationId;
-    /// One network request or WebSocket, `r-<number>` within its session.
+    /// One network request or WebSocket, `r-<4 of 0-9a-z of its launch>-<number>`.
     RequestId;
     /// Whoever a call is made for; `local` over stdio.
     Owner;

@@ -165,6 +165,7 @@ impl Collector {
         match (target.role, &target.page) {
             (Role::Page, Some(page)) => {
                 let reason = if *self.setting.closing.borrow() { "session_closed" } else { reason };
+                self.dialog_gone(page);
                 let context = self.page_context(Some(page));
                 self.record(&context, &PageClosed { reason: Symbol::fold(reason) });
                 self.change(page, |state| state.closed = true);
@@ -204,11 +205,11 @@ impl Collector {
         let Some(page) = self.targets.values().find(crashed).and_then(|target| target.page.clone()) else {
             return Some(());
         };
+        self.dialog_gone(&page);
         let context = self.page_context(Some(&page));
         self.record(&context, &PageCrashed { status: Symbol::fold(&ended.status), error_code: ended.error_code });
         self.change(&page, |state| {
             state.crashed = true;
-            state.dialog = None;
             state.in_flight.clear();
         });
         // A dead renderer answers nothing.

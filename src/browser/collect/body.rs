@@ -181,6 +181,14 @@ impl Means {
             return omitted(bytes, "too_large");
         }
         let promised = is_text(&job.media_type) || job.direction == Direction::Request;
+        // Files are left out of it, so that nothing is lost with what is no text.
+        let content = match String::from_utf8(content) {
+            Err(error) if is_multipart(&job.media_type) => {
+                String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes()
+            }
+            Err(error) => error.into_bytes(),
+            Ok(text) => text.into_bytes(),
+        };
         let (content, short) = match std::str::from_utf8(&content) {
             Ok(plain) if promised => {
                 let redacted = self.redactor.body(plain, &job.media_type).into_owned();
@@ -220,6 +228,10 @@ fn omit(direction: Direction, bytes: u64, reason: &'static str) -> NetworkBody {
         artifact: None,
         omitted: Some(Symbol::fold(reason)),
     }
+}
+
+fn is_multipart(media_type: &str) -> bool {
+    media_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
 }
 
 /// Whether a media type promises text.

@@ -173,7 +173,12 @@ impl Collector {
     }
 
     fn log_entry(&mut self, session: &SessionKey, entry: Entry) {
-        // A worker's console line comes a second time through its page's log.
+        // A worker's console line comes a second time through its page's log, maybe when the worker is
+        // gone. Every worker has a session of its own, and its lines come through that.
+        let of_worker = self.targets.get(session).is_some_and(|target| matches!(target.role, Role::Worker(_)));
+        if entry.source == "worker" && !of_worker {
+            return;
+        }
         let worker_captured = entry.worker_id.as_ref().is_some_and(|worker_id| {
             self.targets.values().any(|target| matches!(target.role, Role::Worker(_)) && target.target_id == *worker_id)
         });

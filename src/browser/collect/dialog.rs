@@ -89,6 +89,16 @@ impl Collector {
         Some(())
     }
 
+    /// The page ends with its dialog unanswered; Chromium does not say that the dialog ended with it.
+    pub(super) fn dialog_gone(&mut self, page: &Page) {
+        let open = page.state().dialog.is_some();
+        if open {
+            let context = self.page_context(Some(page));
+            self.record(&context, &DialogClosed { accepted: false });
+            self.change(page, |state| state.dialog = None);
+        }
+    }
+
     pub(super) fn file_chooser_opened(&mut self, page: &Page, session: &SessionKey, raw: &RawValue) -> Handled {
         let opened: ChooserOpened = read(raw)?;
         let multiple = opened.mode == "selectMultiple";

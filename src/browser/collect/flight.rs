@@ -1,11 +1,14 @@
 //! Requests under way: from the browser's ids to ours, and what later events need of earlier ones.
 //!
-//! An id is given at the first sight of a request, by whatever event, and stays over redirects. Ended
-//! requests are remembered for a while, because headers may arrive after the end.
+//! An id is given at the first sight of a request, by whatever event, and stays over redirects. No two
+//! launches give the same one: a session's name may live more than once, and its requests are told
+//! apart by their ids alone. Ended requests are remembered for a while, because headers may arrive
+//! after the end, and because Chromium tells of its own error page under the id of the request that
+//! failed.
 
 use std::collections::{HashMap, VecDeque};
 
-use storage::ids::{FrameId, RequestId};
+use storage::ids::{FrameId, RequestId, random_suffix};
 
 use super::super::chromium::SessionKey;
 use super::super::handle::Page;
@@ -14,6 +17,8 @@ use super::super::handle::Page;
 const FLIGHTS_MAX: usize = 65_536;
 /// Ended requests that are remembered.
 const ENDED_MAX: usize = 2048;
+/// Length of what tells one launch's requests from another's.
+const LAUNCH_MARK_LENGTH: usize = 4;
 
 /// One request or WebSocket.
 pub(super) struct Flight {
@@ -35,14 +40,24 @@ pub(super) struct Flight {
     ended: bool,
 }
 
-#[derive(Default)]
 pub(super) struct Flights {
+    launch_mark: String,
     by_browser_id: HashMap<String, Flight>,
     ended: VecDeque<String>,
     last_number: u64,
 }
 
 impl Flights {
+    /// None yet, of a new launch.
+    pub(super) fn of_launch() -> Self {
+        Self {
+            launch_mark: random_suffix(LAUNCH_MARK_LENGTH),
+            by_browser_id: HashMap::new(),
+            ended: VecDeque::new(),
+            last_number: 0,
+        }
+    }
+
     /// The flight of that id, made when it is new; `None` when there are too many.
     pub(super) fn entry(&mut self, browser_id: &str, session: &SessionKey, page: Option<&Page>) -> Option<&mut Flight> {
         if !self.by_browser_id.contains_key(browser_id) {
@@ -68,7 +83,7 @@ impl Flights {
     fn fresh(&mut self, session: &SessionKey, page: Option<&Page>) -> Flight {
         self.last_number += 1;
         Flight {
-            id: RequestId::from(format!("r-{}", self.last_number)),
+            id: RequestId::from(format!("r-{}-{}", self.launch_mark, self.last_number)),
             session: session.clone(),
             page: page.cloned(),
             frame_id: None,

@@ -79,8 +79,17 @@ impl Progress {
     pub(super) async fn caught_up(&self, deadline: Deadline) -> Result<(), Passed> {
         let arrived = self.queue.arrived();
         let mut recorded = self.recorded.clone();
-        // An error means that the collector has ended, after recording everything.
-        deadline.bound(recorded.wait_for(|last| *last >= arrived)).await.map(|_| ())
+        while *recorded.borrow_and_update() < arrived {
+            // Under a flood there is always another change; the deadline must not wait for a lull.
+            if deadline.passed() {
+                return Err(Passed);
+            }
+            if deadline.bound(recorded.changed()).await?.is_err() {
+                // The collector has ended, after recording everything.
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Waits until no body is being fetched.
@@ -105,7 +114,7 @@ pub(super) fn start(setting: Setting, queue: Arc<EventQueue>) -> Progress {
         setting,
         progress: progress.clone(),
         targets: HashMap::new(),
-        flights: flight::Flights::default(),
+        flights: flight::Flights::of_launch(),
         downloads: HashMap::new(),
         fetcher,
         outgoing: Vec::new(),

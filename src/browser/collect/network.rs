@@ -2,6 +2,8 @@
 //!
 //! One request keeps one id from its first event to its last, redirects included. A request may be
 //! told of by two sessions when its frame changes process; the second telling is not recorded again.
+//! The first end counts: what is told of a request after it (Chromium's error page answers under the
+//! id of the document that failed) is not recorded, except for headers, which are often late.
 
 use std::time::Instant;
 
@@ -80,8 +82,9 @@ impl Collector {
         if sent.redirect_response.is_none() {
             self.flights.renew(&sent.request_id, session, page.as_ref());
         }
+        let over = self.flights.has_ended(&sent.request_id);
         let Some(flight) = self.flight(&sent.request_id, session) else { return };
-        if flight.announced && sent.redirect_response.is_none() {
+        if flight.announced && (over || sent.redirect_response.is_none()) {
             return;
         }
         let url = format!("{}{}", sent.request.url, sent.request.url_fragment);
@@ -106,7 +109,7 @@ impl Collector {
             };
             self.record(&context, &payload);
         }
-        if let Some(page) = &page {
+        if let Some(page) = page.as_ref().filter(|_| !over) {
             self.request_began(page, &sent);
         }
         self.record_request(context, &url, redirects, sent);
@@ -191,6 +194,9 @@ impl Collector {
     }
 
     fn response_received(&mut self, session: &SessionKey, received: Received) {
+        if self.flights.has_ended(&received.request_id) {
+            return;
+        }
         let Some(flight) = self.flight(&received.request_id, session) else { return };
         let response = received.response;
         flight.session = session.clone();
@@ -236,6 +242,9 @@ impl Collector {
 
     fn finished(&mut self, session: &SessionKey, progressed: Progressed) {
         let browser_id = progressed.request_id;
+        if self.flights.has_ended(&browser_id) {
+            return;
+        }
         let Some(context) = self.flight_context(&browser_id, session, progressed.timestamp) else { return };
         let Some(flight) = self.flights.get_mut(&browser_id) else { return };
         flight.session = session.clone();
@@ -255,6 +264,9 @@ impl Collector {
 
     fn failed(&mut self, session: &SessionKey, progressed: Progressed) {
         let browser_id = progressed.request_id;
+        if self.flights.has_ended(&browser_id) {
+            return;
+        }
         let Some(context) = self.flight_context(&browser_id, session, progressed.timestamp) else { return };
         let Some(flight) = self.flights.get_mut(&browser_id) else { return };
         let payload = NetworkFailed {

@@ -60,9 +60,15 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// What an answer from the page may take on its way back.
+const ANSWER_WAIT: Duration = Duration::from_millis(200);
+
 /// The waiting part of a kit action that needs an element in a certain condition.
 pub(super) fn patience(deadline: Deadline) -> Value {
-    json!({ "ms": millis(deadline.remaining().min(LOOK_MAX)), "quiet": millis(OBSTACLE_REST) })
+    // The page's answer, with its reason, must be back before the deadline cuts it off.
+    let remaining = deadline.remaining();
+    let looking = remaining.saturating_sub(ANSWER_WAIT).max(remaining / 2);
+    json!({ "ms": millis(looking.min(LOOK_MAX)), "quiet": millis(OBSTACLE_REST) })
 }
 
 /// Collects why an element cannot be acted on yet, and says when to stop trying.

@@ -43,6 +43,28 @@ impl Page {
     /// `NavigationFailed` with the browser's reason (`download` when a file came of it),
     /// `NavigationTimeout`, and see [`PageError`].
     pub async fn navigate(&self, url: &str, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
+        self.revive();
+        let committed = self.state().navigations_committed;
+        let outcome = self.navigate_to(url, wait_until, deadline).await;
+        self.let_go(committed, outcome)
+    }
+
+    /// A crashed page gets a new renderer by going somewhere.
+    fn revive(&self) {
+        self.state().crashed = false;
+    }
+
+    /// A navigation that nobody waits for any more and that has not even begun to show is stopped:
+    /// Chromium answers no script while it waits for the new document.
+    fn let_go(&self, committed: u64, outcome: Result<Navigated, PageError>) -> Result<Navigated, PageError> {
+        let late = matches!(outcome, Err(PageError::NavigationTimeout { .. } | PageError::Timeout));
+        if late && self.state().navigations_committed == committed {
+            self.connection().post(Some(self.session()), "Page.stopLoading", json!({}));
+        }
+        outcome
+    }
+
+    async fn navigate_to(&self, url: &str, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
         let mark = self.begin(deadline).await?;
         let work = async {
             let params = json!({ "url": url });
@@ -106,6 +128,13 @@ impl Page {
     /// # Errors
     /// See [`Page::navigate`].
     pub async fn reload(&self, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
+        self.revive();
+        let committed = self.state().navigations_committed;
+        let outcome = self.reload_here(wait_until, deadline).await;
+        self.let_go(committed, outcome)
+    }
+
+    async fn reload_here(&self, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
         let mark = self.begin(deadline).await?;
         let url = self.url();
         let reloading = self.command(self.session(), "Page.reload", json!({}), deadline);

@@ -1,13 +1,14 @@
 //! One row of the requests list, joined from the events of its chain.
 //!
-//! Absent events leave their columns empty: a row never says more than the log.
+//! Absent events leave their columns empty: a row never says more than the log. The first end counts:
+//! an answer or an end told after it belongs to something else and changes nothing.
 
 use std::collections::HashMap;
 
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, ValueRef};
 use crate::ids::{ArtifactHandle, FrameId, OperationId, PageId, RequestId, SessionId};
-use crate::index::Chain;
+use crate::index::{Chain, Link};
 use crate::query::owned::OwnedEvent;
 
 /// Where a request stands.
@@ -86,17 +87,32 @@ pub struct RequestRow {
 /// Status of the latest response.
 pub(super) fn status(chain: &Chain) -> Option<u64> {
     let response = Kind::NetworkResponse.number();
-    chain.links.iter().rev().find(|link| link.kind == response && link.note != 0).map(|link| link.note)
+    to_end(chain).iter().rev().find(|link| link.kind == response && link.note != 0).map(|link| link.note)
 }
 
 pub(super) fn state(chain: &Chain) -> RequestState {
-    let ended = chain.links.iter().rev().find_map(|link| match Kind::from_number(link.kind) {
+    chain.links.iter().find_map(end).unwrap_or(RequestState::Pending)
+}
+
+/// What this event made of the request, when it ended it.
+fn end(link: &Link) -> Option<RequestState> {
+    match Kind::from_number(link.kind) {
         Some(Kind::NetworkFailed) => Some(RequestState::Failed),
         Some(Kind::WebSocketClosed) if link.note == 1 => Some(RequestState::Failed),
         Some(Kind::NetworkFinished | Kind::WebSocketClosed) => Some(RequestState::Finished),
         _ => None,
-    });
-    ended.unwrap_or(RequestState::Pending)
+    }
+}
+
+/// The events up to the first end, that one included.
+fn to_end(chain: &Chain) -> &[Link] {
+    let last = chain.links.iter().position(|link| end(link).is_some());
+    last.map_or(&chain.links[..], |last| &chain.links[..=last])
+}
+
+/// Whether an event counts only until the request has ended; headers and bodies may come after.
+fn counts_until_end(link: &Link) -> bool {
+    end(link).is_some() || Kind::from_number(link.kind) == Some(Kind::NetworkResponse)
 }
 
 /// A row with what its first event alone says.
@@ -141,7 +157,9 @@ pub(super) fn row(place: &RequestRow, chain: &Chain, events: &HashMap<u64, Owned
     let mut row = place.clone();
     row.state = state(chain);
     row.frames = chain.frames.iter().map(|frames| frames.count).sum();
-    for event in chain.links.iter().filter_map(|link| events.get(&link.seq)) {
+    let lived = to_end(chain).len();
+    let counting = chain.links.iter().enumerate().filter(|(at, link)| *at < lived || !counts_until_end(link));
+    for event in counting.filter_map(|(_, link)| events.get(&link.seq)) {
         row.join(&event.view());
     }
     row
