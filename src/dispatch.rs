@@ -11,13 +11,15 @@
 //! acts: it ends, and its outcome is on record. A call that only reads is dropped instead, so that
 //! waiting for something nobody waits for does not hold up the session.
 
+mod shown;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use storage::event::catalog::{CallAccepted, CallCancelled, CallEntered, CallRejected, CallSettled};
-use storage::event::{Context, Draft, Json, Symbol};
+use storage::event::{Context, Draft, Symbol};
 use storage::ids::{OperationId, Owner, random_uuid};
 use storage::time::now_micros;
 use tokio_util::sync::CancellationToken;
@@ -28,9 +30,7 @@ use crate::envelope::{self, Operation, Reply};
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
 use crate::keep::KeepForCall;
-use crate::limits::{
-    ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, CALL_GRACE_MS, CATCH_UP_MS, IMAGE_SHARE_MAX, RESULT_BYTES_MIN,
-};
+use crate::limits::{CALL_GRACE_MS, CATCH_UP_MS, IMAGE_SHARE_MAX, RESULT_BYTES_MIN};
 use crate::session::Session;
 use crate::session::lane::{NoTurn, Turn};
 use crate::tools::tool::{Call, Image, Output, Target, Tool};
@@ -182,7 +182,7 @@ async fn reject(gateway: &Gateway, facts: &ToolFacts, progress: &Progress, fault
 async fn perform(gateway: &Gateway, tool: &'static Tool, call: Call, progress: &mut Progress) -> Result<Output, Fault> {
     let accepted = CallAccepted {
         tool: Symbol::fold(tool.facts.name),
-        arguments: shown_arguments(gateway, tool, &call),
+        arguments: shown::arguments(gateway, tool, &call),
         deadline_ms: u64::try_from(call.deadline.budget().as_millis()).ok(),
     };
     // Not waited for: the log keeps order, so whatever is waited for next covers it.
@@ -371,42 +371,6 @@ pub async fn unknown_tool(gateway: &Gateway, owner: Owner) {
     let rejected = CallRejected { tool: Symbol::fold("other"), code: Symbol::fold("unknown_tool"), problems: None };
     // The protocol error says all there is to say; a log that cannot record shows in readiness.
     let _ = gateway.journal.commit_one(&context, &rejected).await;
-}
-
-/// The arguments as the log may show them: what is typed by its length alone, secrets out, long texts
-/// cut, and nothing at all of what is still too much.
-fn shown_arguments(gateway: &Gateway, tool: &Tool, call: &Call) -> Json {
-    let typed = |name: &str| tool.facts.parameters.iter().any(|parameter| parameter.name == name && parameter.typed);
-    let mut shown = Value::Object(call.arguments.as_map().clone());
-    for (name, value) in shown.as_object_mut().into_iter().flatten() {
-        match value {
-            // A key's name tells nothing; a key's character may be one of a password's.
-            Value::String(text) if name == "key" && text.chars().count() > 1 => shorten(value),
-            Value::String(text) if typed(name) => *text = format!("[{} characters]", text.chars().count()),
-            Value::String(text) if name == "url" => *text = gateway.redactor.url(text).as_str().to_owned(),
-            value => shorten(value),
-        }
-    }
-    let json = gateway.redactor.json(&shown);
-    let bytes = json.as_str().len();
-    if bytes <= ARGUMENTS_BYTES_MAX {
-        return json;
-    }
-    gateway.redactor.json(&serde_json::json!({"omitted_bytes": bytes}))
-}
-
-/// Cuts every text inside `value` to what an event may spend on it.
-fn shorten(value: &mut Value) {
-    match value {
-        Value::String(text) if text.len() > ARGUMENT_TEXT_BYTES_MAX => {
-            let whole = text.len();
-            text.truncate(text.floor_char_boundary(ARGUMENT_TEXT_BYTES_MAX));
-            text.push_str(&format!("... ({whole} bytes)"));
-        }
-        Value::Array(items) => items.iter_mut().for_each(shorten),
-        Value::Object(fields) => fields.values_mut().for_each(shorten),
-        _ => {}
-    }
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -21,6 +21,7 @@ pub mod paths;
 pub mod redact;
 pub mod serve;
 pub mod session;
+pub mod surrogates;
 pub mod telemetry;
 pub mod tools;
 pub mod transport;

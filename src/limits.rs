@@ -62,6 +62,13 @@ pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 /// A picture takes at most one part in this many of a reply's bound.
 pub const IMAGE_SHARE_MAX: usize = 2;
 
+// ---- standard input ---------------------------------------------------------------------------------
+
+/// One line, which is one message; a longer one is passed over and answered with an error.
+pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What is kept allocated between lines.
+pub const LINE_BYTES_KEPT: usize = 64 * 1024;
+
 // ---- HTTP -------------------------------------------------------------------------------------------
 
 /// One request body.

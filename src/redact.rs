@@ -5,6 +5,7 @@
 //! cut cannot leave half a secret behind. Plain text costs two searches while no secret is declared.
 
 mod address;
+mod body;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,8 @@ use serde_json::{Map, Value};
 use storage::event::{Clean, Json};
 use storage::limits::TEXT_FIELD_BYTES_MAX;
 
+pub use body::looks_like_json;
+
 /// Secrets that may be declared at one time.
 const SECRETS_MAX: usize = 1000;
 /// Shorter ones would turn up everywhere by chance.
@@ -26,23 +29,6 @@ const HEADER_BYTES_MAX: usize = 4096;
 /// All of one message's header values.
 const HEADERS_BYTES_MAX: usize = TEXT_FIELD_BYTES_MAX;
 
-/// Members of JSON objects whose values are replaced.
-const MEMBER_KEYS: [&str; 14] = [
-    "password",
-    "passwd",
-    "pwd",
-    "secret",
-    "client_secret",
-    "token",
-    "access_token",
-    "refresh_token",
-    "id_token",
-    "api_key",
-    "apikey",
-    "authorization",
-    "private_key",
-    "proxy-authorization",
-];
 /// Parts of header names whose values are replaced.
 const HEADER_PARTS: [&str; 5] = ["token", "secret", "api-key", "apikey", "password"];
 
@@ -193,19 +179,6 @@ impl Redactor {
         Json::redacted(&self.value(raw))
     }
 
-    /// A body of the given media type, whole: forms and JSON by their members, else free text.
-    #[must_use]
-    pub fn body<'a>(&self, raw: &'a str, media_type: &str) -> Cow<'a, str> {
-        if media_type.contains("x-www-form-urlencoded") {
-            return self.hide_secrets(Cow::Owned(self.query(raw)));
-        }
-        if media_type.contains("json") && mentions_member(raw) {
-            let parsed = serde_json::from_str::<Value>(raw);
-            return parsed.map_or_else(|_| self.free(raw), |value| Cow::Owned(self.value(&value).to_string()));
-        }
-        self.free(raw)
-    }
-
     /// [`Redactor::body`] as text for an event, when it fits `bytes_max`.
     #[must_use]
     pub fn short_body(&self, redacted: &str, bytes_max: usize) -> Option<Clean> {
@@ -215,22 +188,6 @@ impl Redactor {
     fn count(&self, rule: Rule) -> &'static str {
         self.counts[rule as usize].fetch_add(1, Ordering::Relaxed);
         rule.replacement()
-    }
-
-    fn value(&self, raw: &Value) -> Value {
-        match raw {
-            Value::String(text) => self.free(text).into_owned().into(),
-            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
-            Value::Object(members) => {
-                let redact = |(name, value): (&String, &Value)| {
-                    let scalar = value.is_string() || value.is_number();
-                    let hide = scalar && MEMBER_KEYS.contains(&name.to_ascii_lowercase().as_str());
-                    (name.clone(), if hide { self.count(Rule::Member).into() } else { self.value(value) })
-                };
-                Value::Object(members.iter().map(redact).collect())
-            }
-            other => other.clone(),
-        }
     }
 
     fn free<'a>(&self, raw: &'a str) -> Cow<'a, str> {
@@ -314,11 +271,6 @@ pub fn cut(text: &str, bytes_max: usize) -> &str {
         end -= 1;
     }
     &text[..end]
-}
-
-fn mentions_member(raw: &str) -> bool {
-    let lower = raw.to_ascii_lowercase();
-    MEMBER_KEYS.iter().any(|key| lower.contains(key))
 }
 
 fn percent_encoded(text: &str) -> String {

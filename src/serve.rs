@@ -1,11 +1,14 @@
 //! `pageledger serve`: start, serve, and stop in order.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use storage::StorageError;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -13,6 +16,9 @@ use crate::gateway::{Gateway, Transport};
 use crate::session::open;
 use crate::transport::Handler;
 use crate::{aftermath, metering, transport};
+
+/// One listener being served.
+type Listening = JoinHandle<std::io::Result<()>>;
 
 /// How a run ended, in terms of sysexits(3).
 pub const EXIT_UNAVAILABLE: u8 = 69;
@@ -34,12 +40,8 @@ pub struct ServeError {
 /// When the data directory, the listener or the handshake fails.
 pub async fn serve(config: Config) -> Result<(), ServeError> {
     let transport = if config.http.is_some() { Transport::Http } else { Transport::Stdio };
-    let listener = match config.http.or(config.metrics) {
-        Some(address) => {
-            Some(transport::bind(address).await.map_err(|error| unavailable(format!("{address}: {error}")))?)
-        }
-        None => None,
-    };
+    let way_in = bind(config.http).await?;
+    let aside = bind(config.metrics).await?;
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(|error| unavailable(error.to_string()))?;
     let (door, doorway) = watch::channel(None);
@@ -51,13 +53,13 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
     let gateway = open_gateway(config, transport).await?;
     door.send_replace(Some(gateway.clone()));
     follow(&gateway);
-    let http = listener.map(|listener| {
-        if let Ok(address) = listener.local_addr() {
-            tracing::info!(%address, "listening");
-        }
-        let handler = (transport == Transport::Http).then(|| Handler::new(doorway));
-        tokio::spawn(transport::serve_http(gateway.clone(), listener, handler, stop.clone()))
-    });
+    let mut listening = Vec::new();
+    if let Some(listener) = way_in {
+        listening.push(listen(&gateway, listener, Some(Handler::new(doorway)), &stop));
+    }
+    if let Some(listener) = aside {
+        listening.push(listen(&gateway, listener, None, &stop));
+    }
     let served = match client {
         Some(client) => client.await.map_err(|panic| panic.to_string()).and_then(|served| served).map_err(unavailable),
         None => {
@@ -65,8 +67,22 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
             Ok(())
         }
     };
-    shut_down(&gateway, stop, http).await?;
+    shut_down(&gateway, stop, listening).await?;
     served
+}
+
+async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, ServeError> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = transport::bind(address).await;
+    bound.map(Some).map_err(|error| unavailable(format!("{address}: {error}")))
+}
+
+/// Serves metrics and health on `listener`, and MCP too when there is a handler.
+fn listen(gateway: &Gateway, listener: TcpListener, handler: Option<Handler>, stop: &CancellationToken) -> Listening {
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, mcp = handler.is_some(), "listening");
+    }
+    tokio::spawn(transport::serve_http(gateway.clone(), listener, handler, stop.clone()))
 }
 
 async fn open_gateway(config: Config, transport: Transport) -> Result<Gateway, ServeError> {
@@ -93,16 +109,12 @@ fn follow(gateway: &Gateway) {
 }
 
 /// New work is refused, browsers close, the log is sealed last: everything before it is on record.
-async fn shut_down(
-    gateway: &Gateway,
-    stop: CancellationToken,
-    http: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
-) -> Result<(), ServeError> {
+async fn shut_down(gateway: &Gateway, stop: CancellationToken, listening: Vec<Listening>) -> Result<(), ServeError> {
     let limit = gateway.config.close_timeout + Duration::from_secs(2);
     within(limit, open::close_all(gateway, "shutdown")).await;
     stop.cancel();
-    if let Some(http) = http {
-        within(Duration::from_secs(2), http).await;
+    for listener in listening {
+        within(Duration::from_secs(2), listener).await;
     }
     gateway.index.close();
     gateway.journal.log().close().await.map_err(|error| unavailable(error.to_string()))

@@ -8,7 +8,7 @@ use super::{Redactor, Rule, cut};
 /// What is kept of a `data:` URL: its media type.
 const DATA_URL_HEAD_BYTES_MAX: usize = 96;
 /// Query parameters whose values are replaced.
-const QUERY_KEYS: [&str; 21] = [
+const QUERY_KEYS: [&str; 22] = [
     "token",
     "access_token",
     "refresh_token",
@@ -30,6 +30,7 @@ const QUERY_KEYS: [&str; 21] = [
     "auth",
     "authorization",
     "x-amz-signature",
+    "jwt",
 ];
 
 impl Redactor {
@@ -91,7 +92,7 @@ impl Redactor {
                 _ => (piece, ""),
             };
             match pair.split_once('=') {
-                Some((key, value)) if !value.is_empty() && QUERY_KEYS.contains(&key.to_ascii_lowercase().as_str()) => {
+                Some((key, value)) if !value.is_empty() && is_sensitive_key(key) => {
                     out.extend([key, "=", self.count(Rule::Query)]);
                 }
                 _ => out.push_str(pair),
@@ -100,4 +101,8 @@ impl Redactor {
         }
         out
     }
+}
+
+pub(super) fn is_sensitive_key(key: &str) -> bool {
+    QUERY_KEYS.contains(&key.to_ascii_lowercase().as_str())
 }

@@ -19,7 +19,8 @@ fn addresses_lose_credentials_and_sensitive_values_only() {
         "https://e.test/cb#access_token=[redacted:query]&state=1"
     );
     assert_eq!(url("data:image/png;base64,AAAA"), "data:image/png;base64,[26 bytes]");
-    assert_eq!(redactor.counts().into_iter().map(|(_, count)| count).sum::<u64>(), 4);
+    assert_eq!(url("https://e.test/?jwt=abc&a=1"), "https://e.test/?jwt=[redacted:query]&a=1");
+    assert_eq!(redactor.counts().into_iter().map(|(_, count)| count).sum::<u64>(), 5);
 }
 
 #[test]
@@ -85,4 +86,61 @@ fn bodies_go_by_their_media_type() {
     );
     assert_eq!(body("{ \"a\" : 1 }", "application/json"), "{ \"a\" : 1 }");
     assert_eq!(body("password=x", "text/plain"), "password=x");
+}
+
+#[test]
+fn json_is_known_by_its_looks() {
+    let redactor = Redactor::new();
+    let body = |raw: &str, media_type: &str| redactor.body(raw, media_type).into_owned();
+    for media_type in ["text/plain;charset=UTF-8", "", "application/x-www-form-urlencoded", "image/png"] {
+        assert_eq!(body(" {\"password\":\"x\"}", media_type), r#"{"password":"[redacted:member]"}"#, "{media_type}");
+        assert_eq!(body("\u{feff}\n[{\"apiKey\":7}]", media_type), r#"[{"apiKey":"[redacted:member]"}]"#);
+    }
+    assert_eq!(body(r#"{"pass\u0077ord":"x"}"#, "text/plain"), r#"{"password":"[redacted:member]"}"#);
+    assert_eq!(body("{password: not JSON", "text/plain"), "{password: not JSON");
+}
+
+#[test]
+fn sensitive_members_lose_all_they_hold() {
+    let redactor = Redactor::new();
+    let shown = |raw: Value| serde_json::from_str::<Value>(redactor.json(&raw).as_str()).expect("it is JSON");
+    let hidden = "[redacted:member]";
+    assert_eq!(shown(json!({"password": {"value": "x"}})), json!({ "password": hidden }));
+    assert_eq!(shown(json!({"secret": ["x", {"y": 1}]})), json!({ "secret": hidden }));
+    assert_eq!(
+        shown(json!({"tokens": ["x", "y"], "api_keys": {"a": "x"}})),
+        json!({"tokens": hidden, "api_keys": hidden})
+    );
+    let harmless = json!({"tokens": 150, "token": null, "secret": false, "passwordless": ["x"], "a": {"b": [1]}});
+    assert_eq!(shown(harmless.clone()), harmless);
+}
+
+#[test]
+fn parts_of_a_form_go_by_their_names() {
+    let redactor = Redactor::new();
+    let form = |password: &str, nested: &str, file: &str, json: &str| {
+        [
+            "--XyZ\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\nann\r\n",
+            "--XyZ\r\ncontent-disposition: form-data; name=\"password\"\r\n\r\n",
+            password,
+            "\r\n--XyZ\r\nContent-Disposition: form-data; name=\"user[Access-Token]\"\r\n\r\n",
+            nested,
+            "\r\n--XyZ\r\nContent-Disposition: form-data; name=\"photo\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n",
+            file,
+            "\r\n--XyZ\r\nContent-Disposition: form-data; name=\"more\"\r\n\r\n",
+            json,
+            "\r\n--XyZ--\r\n",
+        ]
+        .concat()
+    };
+    let raw = form("two\r\nlines --XyZ", "n", "\u{fffd}PNG\r\n\r\nbytes", r#"{"pwd":"x"}"#);
+    let hidden = "[redacted:member]";
+    let expected = form(hidden, hidden, "[15 bytes]", r#"{"pwd":"[redacted:member]"}"#);
+    for media_type in ["multipart/form-data; boundary=XyZ", "Multipart/Form-Data; boundary=\"XyZ\"", "text/plain"] {
+        assert_eq!(redactor.body(&raw, media_type), expected, "{media_type}");
+    }
+    for unreadable in ["password=x", "--", "--a--x", "--a\r\nno head"] {
+        let shown = redactor.body(unreadable, "multipart/form-data").into_owned();
+        assert!(shown.ends_with("bytes]"), "{unreadable:?}: {shown:?}");
+    }
 }

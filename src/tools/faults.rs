@@ -72,7 +72,8 @@ pub(super) fn cdp(call: &Call) -> impl Fn(CdpError) -> Fault + '_ {
 fn page_closed(call: &Call) -> Fault {
     let session = call.session.as_ref();
     let ended = session.and_then(|session| session.browser().err());
-    let gone = session.and_then(|session| session.browser_if_any()).is_some_and(|browser| browser.gone().borrow().is_some());
+    let gone =
+        session.and_then(|session| session.browser_if_any()).is_some_and(|browser| browser.gone().borrow().is_some());
     match ended {
         Some(fault) => fault,
         None if gone => browser_gone(call),

@@ -180,7 +180,8 @@ async fn keep_large(call: &Call, page: &Page, session_id: &str, json: Box<str>) 
     let bytes = json.len();
     let preview = json[..json.floor_char_boundary(PREVIEW_BYTES_MAX / 4)].to_owned();
     let context = context(call, page)?;
-    let kept = keep::keep(&call.gateway, &context, "result", "application/json", json.into_boxed_bytes().into_vec()).await?;
+    let kept =
+        keep::keep(&call.gateway, &context, "result", "application/json", json.into_boxed_bytes().into_vec()).await?;
     let mut output = Output::value(json!({
         "session_id": session_id,
         "result": preview,

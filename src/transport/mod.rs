@@ -3,10 +3,15 @@
 
 mod guard;
 mod http;
+mod lines;
+mod salvage;
 mod stdio;
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, Implementation,
@@ -18,7 +23,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 pub use http::{bind, serve as serve_http};
 pub use stdio::serve as serve_stdio;
 
-use tokio::sync::watch;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
 
 use crate::contract::schema;
 use crate::dispatch;
@@ -34,21 +41,45 @@ const INSTRUCTIONS: &str = "Start with launch_session, then navigate. Address el
 #[derive(Clone)]
 pub struct Handler {
     gateway: watch::Receiver<Option<Gateway>>,
+    /// Calls that came before the gateway was open go on in the order they came: the lock is fair.
+    entrance: Arc<Mutex<()>>,
+    /// Where calls run, whatever thread the client is served on.
+    runtime: Handle,
 }
 
 impl Handler {
+    /// Calls will run on the runtime that this is called on.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
     #[must_use]
     pub fn new(gateway: watch::Receiver<Option<Gateway>>) -> Self {
-        Self { gateway }
+        Self { gateway, entrance: Arc::default(), runtime: Handle::current() }
     }
 
-    /// The gateway, once it is open. It always comes to that: a log that cannot be opened ends the
-    /// process.
+    /// The gateway, once it is open; at once when it is. It always comes to that: a log that cannot be
+    /// opened ends the process.
     async fn gateway(&self) -> Result<Gateway, ErrorData> {
         let mut gateway = self.gateway.clone();
+        let _in_turn = self.entrance.lock().await;
         let open = gateway.wait_for(Option::is_some).await;
         let open = open.ok().and_then(|gateway| gateway.clone());
         open.ok_or_else(|| ErrorData::internal_error("the server is stopping", None))
+    }
+
+    /// Starts a call: it takes its place in its session's lane before this returns, so that calls
+    /// begun in order stay in order. It goes on in a task of its own: it ends and is on record even
+    /// when nobody waits for it any more.
+    fn begin(&self, mut call: Pin<Box<dyn Future<Output = dispatch::Answer> + Send>>) -> JoinHandle<dispatch::Answer> {
+        // Timers and tasks that the call makes now must be where it goes on.
+        let _runtime = self.runtime.enter();
+        // The task polls it again at once, with a waker that wakes.
+        let mut context = Context::from_waker(Waker::noop());
+        match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut context))) {
+            Ok(Poll::Ready(answer)) => self.runtime.spawn(std::future::ready(answer)),
+            // What panicked once panics again, and then as the task's outcome.
+            Ok(Poll::Pending) | Err(_) => self.runtime.spawn(call),
+        }
     }
 }
 
@@ -83,8 +114,7 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params("there is no tool of that name; tools/list names them all", None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        // In a task of its own: the call ends and is on record even when this future is dropped.
-        let call = tokio::spawn(dispatch::call(gateway, tool, arguments, owner, context.ct.clone()));
+        let call = self.begin(Box::pin(dispatch::call(gateway, tool, arguments, owner, context.ct.clone())));
         match call.await {
             Ok(answer) => Ok(result(answer).into()),
             Err(panic) => {

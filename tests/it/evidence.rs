@@ -247,3 +247,93 @@ async fn sockets_are_followed() {
     let (sent, received, hello) = (json!("sent"), json!("received"), json!("hello socket"));
     assert_eq!(frames[..2], [(&sent, &hello), (&received, &hello)]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_life_of_a_name_keeps_its_requests() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    for life in ["first", "second"] {
+        server.ok("browser_create_instance", json!({"name": "shop"})).await;
+        let url = site.url(&format!("/json?life={life}"));
+        server.ok("navigate", json!({"session_id": "shop", "url": url})).await;
+        wait_for("the body is kept", || async {
+            let requests = walk::requests(&server, "shop").await;
+            let request = requests.iter().find(|request| request["url"] == url.as_str())?.clone();
+            part(&server, "shop", &request, "response_body").await["content"].is_string().then_some(())
+        })
+        .await;
+        server.ok("browser_destroy_instance", json!({"name": "shop"})).await;
+    }
+    let requests = walk::requests(&server, "shop").await;
+    for life in ["life=first", "life=second"] {
+        let request = find(&requests, life);
+        let summary = part(&server, "shop", request, "summary").await;
+        assert_eq!((&summary["url"], &summary["state"]), (&request["url"], &json!("finished")));
+        assert!(part(&server, "shop", request, "response_body").await["content"].is_string(), "{life}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_failed_stays_failed() {
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch().await;
+    let url = "http://127.0.0.1:9/";
+    let refused = server.call("navigate", json!({"session_id": id, "url": url})).await;
+    assert!(refused.is_error, "{}", refused.structured);
+    // Chromium's own page for it comes later, and is told of under the same id.
+    wait_for("the error page is there", || async {
+        let asked = json!({"session_id": id, "expression": "location.protocol + document.readyState"});
+        (server.ok("evaluate", asked).await["result"] == "chrome-error:complete").then_some(())
+    })
+    .await;
+    server.ok("navigate", json!({"session_id": id, "url": "about:blank"})).await;
+    let failed = json!({"session_id": id, "failed": true});
+    let failed = walk::all(&server, "list_network_requests", "requests", failed, 50).await;
+    let request = find(&failed, url);
+    assert_eq!((failed.len(), &request["state"], &request["status"]), (1, &json!("failed"), &Value::Null));
+    let of_it = json!({"session_id": id, "request_id": request["request_id"]});
+    let story = walk::all(&server, "list_events", "events", of_it, 50).await;
+    let kinds: Vec<&str> = story.iter().filter_map(|event| event["kind"].as_str()).collect();
+    assert_eq!(kinds, ["network.request", "network.failed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_has_closed_is_heard_once() {
+    const TALK: &str = "new Promise(heard => { new Worker(URL.createObjectURL(new Blob([
+        \"setInterval(() => { console.log('tick'); postMessage(1); }, 1)\"]))).onmessage = () => heard(1); })";
+    const ROUNDS: usize = 6;
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let of = async |kind: &str| {
+        walk::all(&server, "list_events", "events", json!({"session_id": id, "kinds": [kind]}), 500).await
+    };
+    for round in 1..=ROUNDS {
+        server.ok("evaluate", json!({"session_id": id, "expression": TALK})).await;
+        server.ok("navigate", json!({"session_id": id, "url": site.url("/plain.html")})).await;
+        wait_for("it has ended", || async { (of("worker.stopped").await.len() == round).then_some(()) }).await;
+    }
+    server.ok("evaluate", json!({"session_id": id, "expression": "console.log('after')"})).await;
+    walk::console_with(&server, &id, "after").await;
+    let again = of("log.entry").await;
+    assert!(!again.iter().any(|entry| entry["data"]["text"].to_string().contains("tick")), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dialog_ends_with_its_tab() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let tab = server.ok("new_tab", json!({"session_id": id, "url": site.url("/plain.html")})).await;
+    let ask = "setTimeout(() => confirm('sure?'), 0); 1";
+    server.call("evaluate", json!({"session_id": id, "expression": ask})).await;
+    let of = async |kind: &str| {
+        walk::all(&server, "list_events", "events", json!({"session_id": id, "kinds": [kind]}), 50).await
+    };
+    let opened = wait_for("the dialog", || async { of("dialog.opened").await.pop() }).await;
+    assert!(of("dialog.closed").await.is_empty());
+    server.ok("close_tab", json!({"session_id": id, "tab_id": tab["tab_id"]})).await;
+    let closed = wait_for("its end", || async { of("dialog.closed").await.pop() }).await;
+    assert_eq!((&closed["tab_id"], &closed["data"]["accepted"]), (&opened["tab_id"], &json!(false)));
+    assert_eq!(of("dialog.closed").await.len(), 1);
+}

@@ -17,6 +17,7 @@ mod crash;
 mod damage;
 mod evidence;
 mod exporting;
+mod framing;
 mod hostile;
 mod inspection;
 mod interaction;

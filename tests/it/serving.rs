@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 
 use crate::site::Site;
-use crate::support::{Options, Server, http, program};
+use crate::support::{Options, Server, http, program, wait_for};
 
 const ROUTES: [&str; 4] = ["/mcp", "/metrics", "/healthz", "/readyz"];
 
@@ -63,6 +63,25 @@ async fn health_and_readiness_are_told_apart() {
     assert_eq!(http::get(beside.address(), "/readyz").await.status, 200);
     assert_eq!(http::get(beside.address(), "/mcp").await.status, 404, "beside stdio there is no second way in");
     beside.ok("server_status", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_beside_http_have_an_address_of_their_own() {
+    let server = Server::start(Options::http().argument("--metrics", "127.0.0.2:0")).await;
+    let aside = wait_for("the second listener", || async {
+        let said = server.stderr();
+        let addresses = said.split("listening address=").skip(1).filter_map(|rest| rest.split_whitespace().next());
+        addresses.filter_map(|address| address.parse::<SocketAddr>().ok()).find(|found| *found != server.address())
+    })
+    .await;
+    for address in [server.address(), aside] {
+        assert!(http::get(address, "/metrics").await.head.contains("text/plain; version=0.0.4"), "{address}");
+    }
+    assert_eq!(http::get(aside, "/readyz").await.status, 200);
+    assert_eq!(status(aside, "/mcp", &aside.to_string(), None).await, 404, "there is one way in");
+    server.ok("server_status", json!({})).await;
+    let ended = server.stop().await;
+    assert!(ended.status.success(), "{}", ended.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::surrogates;
+
 /// One message, borrowed from the bytes read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -40,52 +42,7 @@ pub fn parse<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
 }
 
 fn parse_text<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&mend_surrogates(text)?).ok())
-}
-
-/// The text with every lone surrogate escape replaced by `\ufffd`; `None` when there is none.
-#[must_use]
-pub fn mend_surrogates(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut out = String::new();
-    let mut copied = 0;
-    let mut at = 0;
-    while at + 1 < bytes.len() {
-        if bytes[at] != b'\\' {
-            at += 1;
-            continue;
-        }
-        let Some(unit) = escaped_unit(bytes, at) else {
-            at += 2;
-            continue;
-        };
-        let low_follows = || escaped_unit(bytes, at + 6).is_some_and(|next| (0xDC00..0xE000).contains(&next));
-        match unit {
-            0xD800..0xDC00 if low_follows() => at += 12,
-            0xD800..0xE000 => {
-                out.push_str(&text[copied..at]);
-                out.push_str("\\ufffd");
-                at += 6;
-                copied = at;
-            }
-            _ => at += 6,
-        }
-    }
-    if copied == 0 {
-        return None;
-    }
-    out.push_str(&text[copied..]);
-    Some(out)
-}
-
-/// The code unit of an escape `\uXXXX` at `at`.
-fn escaped_unit(bytes: &[u8], at: usize) -> Option<u16> {
-    let escape = bytes.get(at..at + 6)?;
-    if !escape.starts_with(b"\\u") {
-        return None;
-    }
-    let digits = std::str::from_utf8(&escape[2..]).ok()?;
-    u16::from_str_radix(digits, 16).ok()
+    serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&surrogates::mend(text)?).ok())
 }
 
 /// The command a message answers, from its first bytes alone.
@@ -113,16 +70,6 @@ pub fn method_name(head: &[u8]) -> String {
 mod tests {
     use super::*;
     use serde_json::Value;
-
-    #[test]
-    fn lone_surrogates_are_replaced_and_pairs_stay() {
-        let mended = |text: &str| parse_text::<Value>(text).map(|value| value.as_str().map(str::to_owned));
-        assert_eq!(mended(r#""a\ud800b""#), Some(Some("a\u{fffd}b".to_owned())));
-        assert_eq!(mended(r#""\ude00\ud83d\ude00\ud83d""#), Some(Some("\u{fffd}\u{1f600}\u{fffd}".to_owned())));
-        assert_eq!(mended(r#""\\ud800""#), Some(Some("\\ud800".to_owned())));
-        assert_eq!(mended(r#""\\\ud800""#), Some(Some("\\\u{fffd}".to_owned())));
-        assert_eq!(mend_surrogates(r"\ud83d\ude00 \u0041"), None);
-    }
 
     #[test]
     fn heads_of_messages_tell_what_was_lost() {

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::connection::{CdpError, Connection, SessionKey};
 use super::envelope::{self, Envelope};
 use super::queue::EventQueue;
+use crate::surrogates;
 
 /// One message; larger ones are skipped.
 pub const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -92,7 +93,7 @@ impl Reader<'_> {
         let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
             Ok(envelope) => envelope,
             Err(_) => {
-                mended = envelope::mend_surrogates(text).unwrap_or_default();
+                mended = surrogates::mend(text).unwrap_or_default();
                 match serde_json::from_str::<Envelope<'_>>(&mended) {
                     Ok(envelope) => envelope,
                     Err(_) => return self.undecodable(bytes),

@@ -23,7 +23,7 @@ use super::outgoing::artifact_kept;
 use super::{BodyPolicy, Setting};
 use crate::deadline::Deadline;
 use crate::journal::Journal;
-use crate::redact::Redactor;
+use crate::redact::{Redactor, looks_like_json};
 
 /// Bodies larger than this are not kept.
 const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -180,17 +180,16 @@ impl Means {
         if bytes > BODY_BYTES_MAX {
             return omitted(bytes, "too_large");
         }
-        let promised = is_text(&job.media_type) || job.direction == Direction::Request;
-        // Files are left out of it, so that nothing is lost with what is no text.
+        let form = is_multipart_form(&job.media_type);
+        let promised = form || job.direction == Direction::Request || is_text(&job.media_type);
         let content = match String::from_utf8(content) {
-            Err(error) if is_multipart(&job.media_type) => {
-                String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes()
-            }
+            // Files in a form are left out, so nothing is lost of what is no text.
+            Err(error) if form => String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes(),
             Err(error) => error.into_bytes(),
             Ok(text) => text.into_bytes(),
         };
         let (content, short) = match std::str::from_utf8(&content) {
-            Ok(plain) if promised => {
+            Ok(plain) if promised || looks_like_json(plain) => {
                 let redacted = self.redactor.body(plain, &job.media_type).into_owned();
                 let short = self.redactor.short_body(&redacted, TEXT_FIELD_BYTES_MAX);
                 (redacted.into_bytes(), short)
@@ -230,8 +229,8 @@ fn omit(direction: Direction, bytes: u64, reason: &'static str) -> NetworkBody {
     }
 }
 
-fn is_multipart(media_type: &str) -> bool {
-    media_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
+fn is_multipart_form(media_type: &str) -> bool {
+    media_type.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
 }
 
 /// Whether a media type promises text.

@@ -14,6 +14,7 @@ use super::error::{PageError, cut};
 use crate::browser::chromium::envelope;
 use crate::browser::{CdpError, Page};
 use crate::deadline::Deadline;
+use crate::surrogates;
 
 const DESCRIBE: &str = include_str!("scripts/describe.js");
 /// A thrown error's text and stack, in bytes.
@@ -158,7 +159,7 @@ impl Page {
         let undefined = value.r#type == "undefined";
         let Some(object_id) = &value.object_id else {
             let json = match (value.value, value.unserializable_value.or(value.description)) {
-                (Some(json), _) => match envelope::mend_surrogates(json.get()) {
+                (Some(json), _) => match surrogates::mend(json.get()) {
                     None => json,
                     Some(mended) => raw_json(mended)?,
                 },

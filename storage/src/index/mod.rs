@@ -22,7 +22,7 @@ use crate::StorageError;
 use crate::ids::SessionId;
 use crate::log::{Durable, Reader};
 
-pub(crate) use entry::{BlockEntry, Chain, TROUBLE_STATUS_MIN};
+pub(crate) use entry::{BlockEntry, Chain, Link, TROUBLE_STATUS_MIN};
 pub use rows::{ArtifactRow, DROPPED_NAMES_MAX, SessionRow};
 use store::{Meta, Store};
 pub(crate) use view::View;

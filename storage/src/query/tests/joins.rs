@@ -166,6 +166,26 @@ async fn requests_that_went_wrong_are_walked_by_themselves() {
 }
 
 #[tokio::test]
+async fn the_first_end_counts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = World::open(directory.path());
+    let of = |number: u64| of_request("ann", "s-ann", &format!("r-{number}"));
+    let (bad, good) = (of(1), of(2));
+    let url = "http://a.test/";
+    world.put(vec![launching("ann", "s-ann"), request(&bad, url, "GET", "document", 0), failed(&bad, "no way")]).await;
+    world.put(vec![response(&bad, url, 200), finished(&bad)]).await;
+    world.put(vec![request(&good, url, "GET", "image", 0), response(&good, url, 200), finished(&good)]).await;
+    world.put(vec![failed(&good, "late"), response(&good, url, 404)]).await;
+    let page = requests(&world, &of_session("s-ann"), None, 10).await;
+    let shown: Vec<_> = page.items.iter().map(|row| (row.state, row.status, row.error.as_deref())).collect();
+    assert_eq!(shown, [(RequestState::Failed, None, Some("no way")), (RequestState::Finished, Some(200), None)]);
+    let encoded: Vec<_> = page.items.iter().map(|row| row.encoded_bytes).collect();
+    assert_eq!(encoded, [None, Some(7)]);
+    let filter = EventFilter { failed: Some(true), ..of_session("s-ann") };
+    assert_eq!(ids(&requests(&world, &filter, None, 10).await), ["r-1"]);
+}
+
+#[tokio::test]
 async fn a_requests_detail_outlives_the_session_and_the_index() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = World::open(directory.path());

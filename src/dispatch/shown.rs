@@ -1,0 +1,47 @@
+//! A call's arguments as the log may show them.
+
+use serde_json::Value;
+use storage::event::Json;
+
+use crate::gateway::Gateway;
+use crate::limits::{ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX};
+use crate::redact::Redactor;
+use crate::tools::tool::{Call, Tool};
+
+/// The arguments as the log may show them: what is typed by its length alone, secrets out, long texts
+/// cut, and nothing at all of what is still too much.
+pub(super) fn arguments(gateway: &Gateway, tool: &Tool, call: &Call) -> Json {
+    let typed = |name: &str| tool.facts.parameters.iter().any(|parameter| parameter.name == name && parameter.typed);
+    let mut shown = Value::Object(call.arguments.as_map().clone());
+    for (name, value) in shown.as_object_mut().into_iter().flatten() {
+        match value {
+            // A key's name tells nothing; a key's character may be one of a password's.
+            Value::String(text) if name == "key" && text.chars().count() > 1 => shorten(&gateway.redactor, value),
+            Value::String(text) if typed(name) => *text = format!("[{} characters]", text.chars().count()),
+            Value::String(text) if name == "url" => *text = gateway.redactor.url(text).as_str().to_owned(),
+            value => shorten(&gateway.redactor, value),
+        }
+    }
+    let json = gateway.redactor.json(&shown);
+    let bytes = json.as_str().len();
+    if bytes <= ARGUMENTS_BYTES_MAX {
+        return json;
+    }
+    gateway.redactor.json(&serde_json::json!({"omitted_bytes": bytes}))
+}
+
+/// Cuts every text inside `value` to what an event may spend on it.
+fn shorten(redactor: &Redactor, value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > ARGUMENT_TEXT_BYTES_MAX => {
+            let whole = text.len();
+            // First redacted, then cut: a cut may not leave half of a secret behind.
+            *text = redactor.text(text).as_str().to_owned();
+            text.truncate(text.floor_char_boundary(ARGUMENT_TEXT_BYTES_MAX));
+            text.push_str(&format!("... ({whole} bytes)"));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten(redactor, item)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| shorten(redactor, field)),
+        _ => {}
+    }
+}
