@@ -18,7 +18,7 @@ const FLIGHTS_MAX: usize = 65_536;
 /// Ended requests that are remembered.
 const ENDED_MAX: usize = 2048;
 /// Length of what tells one launch's requests from another's.
-const LAUNCH_MARK_LENGTH: usize = 4;
+const LAUNCH_MARK_LENGTH: usize = 6;
 
 /// One request or WebSocket.
 pub(super) struct Flight {
