@@ -203,7 +203,14 @@ const actions = {
     if (tick() === before) await frame();
     if (!same(box, element.getBoundingClientRect())) return { reason: "moving" };
     const hit = deepest(x, y);
-    return reaches(element, hit) ? { ok: true } : { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };
+    if (!reaches(element, hit)) return { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };
+    // The browser finds frames of other processes by what it last drew, which may be out of date: only
+    // when the pointer really has come here will a press do so too.
+    if (window !== window.top) {
+      for (let look = 0; look < 3 && !hit.matches(":hover"); look++) await frame();
+      if (!hit.matches(":hover")) return { reason: "moving" };
+    }
+    return { ok: true };
   },
   // Where a point of a frame's document lies in its parent, and whether it shows there.
   async inside(element, { x, y }) {
