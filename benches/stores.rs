@@ -50,7 +50,7 @@ pub fn log(scratch: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for (batch, rounds) in [(1usize, 400u64), (10, 300), (100, 200), (1000, 60)] {
         let log = open(&scratch.join(format!("log-{batch}")));
-        let bare = File::create(scratch.join(format!("bare-{batch}"))).unwrap();
+        let bare = File::create(scratch.join(format!("plain-{batch}"))).unwrap();
         let drafts: Vec<Draft> = (0..batch as u64).map(draft).collect();
         let bytes: Vec<u8> = drafts.iter().flat_map(|draft| draft.body.clone()).collect();
         let preallocated = vec![0u8; bytes.len() * rounds as usize];
