@@ -205,7 +205,7 @@ faults! {
         "Pass one of details.supported as `channel`, or leave `channel` out.";
     InvalidSlug "INVALID_SLUG" InvalidParams AfterCorrection ["pattern"]
         "The session slug breaks its grammar."
-        "Pass a `slug` that matches details.pattern, or leave it out.";
+        "Pass a `slug` that matches details.pattern, such as shop-1.";
     UnsafeLaunchArg "UNSAFE_LAUNCH_ARG" InvalidParams AfterCorrection ["arg"]
         "A launch argument is refused because it would weaken the browser or the gateway."
         "Leave out the argument that details.arg names and call launch_session again.";
