@@ -19,6 +19,8 @@ use crate::surrogates;
 const DESCRIBE: &str = include_str!("scripts/describe.js");
 /// A thrown error's text and stack, in bytes.
 const THROWN_BYTES_MAX: usize = 2000;
+/// How long before the deadline Chromium's own limit may strike.
+const NEARLY: Duration = Duration::from_millis(100);
 /// A page that does not answer for this long after the deadline is stuck in a script.
 const STUCK_AFTER: Duration = Duration::from_millis(250);
 
@@ -140,6 +142,10 @@ impl Page {
         let answer = self.connection().raw_text(Some(self.session()), method, params, deadline).await;
         let answer = answer.map_err(|error| match &error {
             CdpError::Protocol { message, .. } if message.contains("was terminated") => PageError::Timeout,
+            // So Chromium answers when its own time limit, which is ours, ends a script.
+            CdpError::Protocol { message, .. } if message == "Internal error" && deadline.remaining() < NEARLY => {
+                PageError::Timeout
+            }
             CdpError::Protocol { message, .. } if is_left(message) => match self.free() {
                 Err(end) => end,
                 Ok(_) => PageError::Script { text: "the page went elsewhere before the script ended".into() },
