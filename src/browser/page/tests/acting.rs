@@ -52,7 +52,7 @@ async fn what_cannot_be_clicked_says_why() {
     let body = "<button id=off disabled>Off</button><button id=none style='display:none'>None</button>\
         <button id=under>Under</button><div id=cover style='position:absolute;inset:0;z-index:2'></div>\
         <button class=two>1</button><button class=two>2</button>\
-        <button id=runs style='position:absolute;z-index:3;animation:run 1s linear infinite'>Runs</button><style>@keyframes run { from { left: 0 } to { left: 500px } }</style>";
+        <button id=runs style='position:absolute;top:300px;z-index:3;animation:run 1s linear infinite'>Runs</button><style>@keyframes run { from { left: 0 } to { left: 500px } }</style>";
     bench.show(body).await;
     let page = &bench.page;
     let click =
