@@ -18,6 +18,8 @@ use serde_json::{Map, Value};
 use storage::event::{Clean, Json};
 use storage::limits::TEXT_FIELD_BYTES_MAX;
 
+pub use crate::limits::head as cut;
+
 pub use body::looks_like_json;
 
 /// Secrets that may be declared at one time.
@@ -261,16 +263,6 @@ impl Redactor {
         let (cookie, attributes) = line.find(';').map_or((line, ""), |at| line.split_at(at));
         self.cookie(cookie) + attributes
     }
-}
-
-/// At most `bytes_max` bytes of `text`, ending between characters.
-#[must_use]
-pub fn cut(text: &str, bytes_max: usize) -> &str {
-    let mut end = bytes_max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 fn percent_encoded(text: &str) -> String {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use storage::event::Json;
 
 use crate::gateway::Gateway;
-use crate::limits::{ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX};
+use crate::limits::{ARGUMENT_TEXT_BYTES_MAX, ARGUMENTS_BYTES_MAX, head};
 use crate::redact::Redactor;
 use crate::tools::tool::{Call, Tool};
 
@@ -37,8 +37,7 @@ fn shorten(redactor: &Redactor, value: &mut Value) {
             let whole = text.len();
             // First redacted, then cut: a cut may not leave half of a secret behind.
             *text = redactor.text(text).as_str().to_owned();
-            text.truncate(text.floor_char_boundary(ARGUMENT_TEXT_BYTES_MAX));
-            text.push_str(&format!("... ({whole} bytes)"));
+            *text = format!("{}... ({whole} bytes)", head(text, ARGUMENT_TEXT_BYTES_MAX));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| shorten(redactor, item)),
         Value::Object(fields) => fields.values_mut().for_each(|field| shorten(redactor, field)),

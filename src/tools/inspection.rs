@@ -14,7 +14,7 @@ use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
 use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
-use crate::limits::PREVIEW_BYTES_MAX;
+use crate::limits::{PREVIEW_BYTES_MAX, head};
 
 const CLIP: &[Parameter] = &[
     Parameter::new("x", Shape::Number { min: None }, "").required(),
@@ -178,7 +178,7 @@ async fn evaluate(call: Call) -> Result<Output, Fault> {
 /// would cost many times its size.
 async fn keep_large(call: &Call, page: &Page, session_id: &str, json: Box<str>) -> Result<Output, Fault> {
     let bytes = json.len();
-    let preview = json[..json.floor_char_boundary(PREVIEW_BYTES_MAX / 4)].to_owned();
+    let preview = head(&json, PREVIEW_BYTES_MAX / 4).to_owned();
     let context = context(call, page)?;
     let kept =
         keep::keep(&call.gateway, &context, "result", "application/json", json.into_boxed_bytes().into_vec()).await?;
