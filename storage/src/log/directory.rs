@@ -5,6 +5,7 @@ use std::path::Path;
 use super::format::segment_number;
 use super::mark;
 use super::segment::UNFINISHED;
+use super::storage_io::StorageIo;
 use crate::StorageError;
 
 #[derive(Debug, Default)]
@@ -21,15 +22,13 @@ impl Listing {
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub fn read(directory: &Path) -> Result<Self, StorageError> {
+    pub fn read(io: &dyn StorageIo, directory: &Path) -> Result<Self, StorageError> {
         let mut listing = Self::default();
-        for entry in std::fs::read_dir(directory).map_err(StorageError::io("read", directory))? {
-            let name = entry.map_err(StorageError::io("read", directory))?.file_name();
-            let Some(name) = name.to_str() else { continue };
-            listing.segments.extend(segment_number(name));
+        for name in io.list(directory).map_err(StorageError::io("read", directory))? {
+            listing.segments.extend(segment_number(&name));
             listing.has_mark |= name == mark::FILE_NAME;
             if name.ends_with(UNFINISHED) {
-                listing.unfinished.push(name.to_owned());
+                listing.unfinished.push(name);
             }
         }
         listing.segments.sort_unstable();

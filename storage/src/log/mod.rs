@@ -184,7 +184,7 @@ impl Log {
         let mut mark = recovered.mark;
         mark.epoch = epoch;
         let mut writer = Writer {
-            io,
+            io: io.clone(),
             directory: directory.clone(),
             clock: options.clock.clone(),
             log_id: mark.log_id,
@@ -199,7 +199,7 @@ impl Log {
             buffer: Vec::new(),
         };
         writer.append(&mut opening.iter())?;
-        let reader = Reader::beside(directory, log_id, durable.clone())?;
+        let reader = Reader::beside(io, directory, log_id, durable.clone())?;
         let queue = Arc::new(Queue::new(options.queue_bytes_max));
         let for_thread = queue.clone();
         let thread = std::thread::Builder::new()

@@ -4,7 +4,6 @@
 //! still come to mean other events; nothing that fails its checksum is ever returned.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +13,7 @@ use super::block::{Block, BlockHeader, FIXED_BYTES, Found, read_header};
 use super::directory::Listing;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark::{self, Mark};
-use super::storage_io::StorageFile;
+use super::storage_io::{StorageFile, StorageIo, SystemIo};
 use super::walk::BlockWalk;
 use super::{Durable, Position};
 use crate::StorageError;
@@ -34,6 +33,7 @@ pub struct Reader {
 }
 
 struct Shared {
+    io: Arc<dyn StorageIo>,
     directory: PathBuf,
     log_id: String,
     source: Source,
@@ -73,30 +73,41 @@ impl Reader {
     /// # Errors
     /// When there is no log, or what is there is damaged.
     pub fn open(directory: &Path) -> Result<Reader, StorageError> {
+        Self::open_with(directory, Arc::new(SystemIo))
+    }
+
+    pub(super) fn open_with(directory: &Path, io: Arc<dyn StorageIo>) -> Result<Reader, StorageError> {
         let path = directory.join(mark::FILE_NAME);
-        let file: Arc<dyn StorageFile> = Arc::new(File::open(&path).map_err(StorageError::io("open", &path))?);
+        let file = io.open_read_only(&path).map_err(StorageError::io("open", &path))?;
         let mark = read_mark(&*file, &path, directory)?;
         let log_id = String::from_utf8_lossy(&mark.log_id).into_owned();
-        Self::new(directory, log_id, mark.oldest_segment, Source::Mark(file, path))
+        Self::new(io, directory, log_id, mark.oldest_segment, Source::Mark(file, path))
     }
 
     /// Beside the writer, told by it.
     pub(super) fn beside(
+        io: Arc<dyn StorageIo>,
         directory: &Path,
         log_id: String,
         durable: watch::Receiver<Durable>,
     ) -> Result<Reader, StorageError> {
-        let oldest = Listing::read(directory)?.segments.first().copied().unwrap_or(1);
-        Self::new(directory, log_id, oldest, Source::Writer(durable))
+        let oldest = Listing::read(&*io, directory)?.segments.first().copied().unwrap_or(1);
+        Self::new(io, directory, log_id, oldest, Source::Writer(durable))
     }
 
-    fn new(directory: &Path, log_id: String, oldest: u32, source: Source) -> Result<Reader, StorageError> {
+    fn new(
+        io: Arc<dyn StorageIo>,
+        directory: &Path,
+        log_id: String,
+        oldest: u32,
+        source: Source,
+    ) -> Result<Reader, StorageError> {
         let directory = directory.to_owned();
-        let (oldest, file) = open_segment(&directory, oldest, &log_id)?;
+        let (oldest, file) = open_segment(&*io, &directory, oldest, &log_id)?;
         let mut cache = Cache::default();
         cache.headers.insert(oldest.number, oldest.clone());
         cache.files.insert(oldest.number, file);
-        Ok(Self { shared: Arc::new(Shared { directory, log_id, source, oldest, cache: Mutex::new(cache) }) })
+        Ok(Self { shared: Arc::new(Shared { io, directory, log_id, source, oldest, cache: Mutex::new(cache) }) })
     }
 
     /// Identity of the log, 12 of `0-9a-z`, the same for its whole life.
@@ -210,7 +221,7 @@ impl Reader {
         if let (Some(header), Some(file)) = (cache.headers.get(&number), cache.files.get(&number)) {
             return Ok((header.clone(), file.clone()));
         }
-        let (header, file) = open_segment(&self.shared.directory, number, &self.shared.log_id)?;
+        let (header, file) = open_segment(&*self.shared.io, &self.shared.directory, number, &self.shared.log_id)?;
         if cache.files.len() >= FILES_OPEN_MAX {
             cache.files.pop_first();
         }
@@ -269,18 +280,19 @@ impl Hints<'_> {
 }
 
 fn open_segment(
+    io: &dyn StorageIo,
     directory: &Path,
     number: u32,
     log_id: &str,
 ) -> Result<(SegmentHeader, Arc<dyn StorageFile>), StorageError> {
     let path = directory.join(segment_name(number));
-    let file = File::open(&path).map_err(StorageError::io("open", &path))?;
+    let file = io.open_read_only(&path).map_err(StorageError::io("open", &path))?;
     let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];
-    let count = StorageFile::read_at(&file, &mut bytes, 0).map_err(StorageError::io("read", &path))?;
+    let count = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", &path))?;
     let header = SegmentHeader::from_bytes(&bytes[..count], &path)?;
     let ours = |header: &SegmentHeader| header.number == number && header.log_id == *log_id.as_bytes();
     match header.filter(ours) {
-        Some(header) => Ok((header, Arc::new(file))),
+        Some(header) => Ok((header, file)),
         None => {
             let what = format!("{} has no whole header of this log", segment_name(number));
             Err(StorageError::Damaged { path: directory.to_owned(), first_seq: 0, last_seq: 0, what })

@@ -60,7 +60,7 @@ pub(super) fn recover(
     now_micros: i64,
 ) -> Result<Recovered, StorageError> {
     let mut mended = Vec::new();
-    let mut listing = Listing::read(directory)?;
+    let mut listing = Listing::read(io, directory)?;
     if create::was_interrupted(io, directory, &listing)? {
         create::undo(io, directory, &mut listing, &mut mended)?;
     }
@@ -69,7 +69,7 @@ pub(super) fn recover(
     }
     if listing.segments.is_empty() && !listing.has_mark {
         create::create(io, directory, segment_bytes, now_micros)?;
-        listing = Listing::read(directory)?;
+        listing = Listing::read(io, directory)?;
     }
     let mark_path = directory.join(mark::FILE_NAME);
     let mark_file = if listing.has_mark {

@@ -1,7 +1,8 @@
-//! The seam between the log and the operating system: the calls a writer makes, and no others.
+//! The seam between the log and the operating system: the calls that the log makes, and no others.
 //!
-//! It is this small so that a test can make the n-th write or sync fail, for every n. What goes
-//! through it must not be done past it, or those tests prove nothing.
+//! It is this small so that a test can make the n-th write or sync fail, for every n, or put a file
+//! system in memory in its place. What goes through it must not be done past it, or those tests prove
+//! nothing. Only the lock and the making of the directory itself stay outside.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,6 +17,9 @@ pub(super) trait StorageIo: Send + Sync {
     /// A new file, readable and writable by its owner alone; refused when the name is taken.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>>;
     fn open(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>>;
+    fn open_read_only(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>>;
+    /// The names in a directory, in no particular order; those that are not UTF-8 are left out.
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes names created, renamed or removed in the directory durable.
@@ -48,6 +52,18 @@ impl StorageIo for SystemIo {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
         Ok(Arc::new(OpenOptions::new().read(true).write(true).open(path)?))
+    }
+
+    fn open_read_only(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        Ok(Arc::new(File::open(path)?))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

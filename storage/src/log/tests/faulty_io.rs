@@ -111,6 +111,14 @@ impl StorageIo for FaultyIo {
         Ok(self.wrap(SystemIo.open(path)?, path))
     }
 
+    fn open_read_only(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
+        Ok(self.wrap(SystemIo.open_read_only(path)?, path))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        SystemIo.list(directory)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock();
         state.call()?;
