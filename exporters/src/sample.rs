@@ -140,8 +140,18 @@ pub(crate) fn unknown_kind() -> Vec<u8> {
 /// What a page can do to text, and what a log can hold beyond it.
 pub(crate) fn hostile() -> Samples {
     let mut samples = Samples::default();
-    samples
-        .push(&Context::default(), &LogOpened { epoch: 1, clean: true, last_seq: 0, version: Symbol::fold("0.1.0") });
+    samples.push(
+        &Context::default(),
+        &LogOpened {
+            epoch: 1,
+            clean: true,
+            last_seq: 0,
+            version: Symbol::fold("0.1.0"),
+            durability: None,
+            sync_interval_ms: None,
+            clock_back_ms: None,
+        },
+    );
     samples.push(&context(0), &console("a\"b\\c\n\r\t\u{0}\u{1f}\u{7f}\u{2028}\u{fffd}\u{10ffff}"));
     samples.push(&context(1), &request(1));
     samples.push(&context(1), &response(10));

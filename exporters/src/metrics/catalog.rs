@@ -73,6 +73,8 @@ metrics! {
         Events "pageledger_events_total" Count [Kind] "Events recorded.";
         Gaps "pageledger_gaps_total" Count [GapReason] "Gap events: places where something could not be recorded.";
         LostEvents "pageledger_lost_events_total" Count [GapReason] "Events that gap events declare as lost.";
+        RemovedEvents "pageledger_removed_events_total" Count [RemovalReason] "Events removed by retention or erasure.";
+        Checkpoints "pageledger_checkpoints_total" Count [] "Signed checkpoints recorded.";
         LogRecoveries "pageledger_log_recoveries_total" Count [Recovery] "Things mended when the log was opened.";
 
         SessionsOpened "pageledger_sessions_opened_total" Count [] "Sessions whose browser answered.";

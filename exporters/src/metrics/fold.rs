@@ -31,6 +31,11 @@ impl Fold<'_> {
     fn kind(&self, kind: Kind) {
         match kind {
             Kind::Gap => self.gap(),
+            Kind::LogRemoved => {
+                let reason = self.position(LabelName::RemovalReason, "reason");
+                self.sum(Counter::RemovedEvents, &[reason], "count");
+            }
+            Kind::LogCheckpoint => self.one(Counter::Checkpoints),
             Kind::LogRecovered => self.by(Counter::LogRecoveries, LabelName::Recovery, "what"),
 
             Kind::SessionOpened => {
@@ -89,6 +94,8 @@ impl Fold<'_> {
             // Seen in `events_total` by kind; nothing more to tell a monitor.
             Kind::LogOpened
             | Kind::LogSealed
+            | Kind::LogKeyChanged
+            | Kind::DiskLevel
             | Kind::SessionLaunching
             | Kind::FrameAttached
             | Kind::FrameNavigated

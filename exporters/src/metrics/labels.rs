@@ -43,7 +43,8 @@ label_names! {
     Level "level" [];
     Outcome "outcome" ["completed", "not_started", "unknown"];
     Phase "phase" ["queued", "running"];
-    GapReason "reason" ["queue_full", "too_large", "undecodable", "browser_lost"];
+    GapReason "reason" ["queue_full", "too_large", "undecodable", "browser_lost", "disk_full"];
+    RemovalReason "reason" ["age", "bytes", "erased"];
     Recovery "what" ["torn_tail", "index_rebuilt", "leftover_removed"];
     CloseReason "reason" ["requested", "shutdown", "crashed", "launch_failed", "interrupted", "lease_expired"];
     CrashReason "reason" ["exited", "killed", "disconnected", "interrupted"];

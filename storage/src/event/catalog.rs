@@ -14,7 +14,7 @@ events! {
     // ---- 1..9 the log itself -------------------------------------------------------------------
 
     /// The log was opened; the first event of each epoch.
-    1 "log.opened" LogOpened @ 1 Audit {
+    1 "log.opened" LogOpened @ 2 Audit {
         /// Counts openings of this log, from 1.
         epoch: u64,
         /// Whether the previous epoch ended by an orderly close.
@@ -23,6 +23,12 @@ events! {
         last_seq: u64,
         /// Version of the program that opened it.
         version: Symbol,
+        /// When acknowledgements leave: `commit` or `interval`.
+        durability: Option<Symbol>,
+        /// Longest time between two syncs, with `interval`.
+        sync_interval_ms: Option<u64>,
+        /// How far the clock stands before the last recorded time, when it was set back.
+        clock_back_ms: Option<u64>,
     }
     /// The log was closed in an orderly way; the last event of its epoch.
     2 "log.sealed" LogSealed @ 1 Audit {
@@ -48,8 +54,64 @@ events! {
         what: Symbol [Filter],
         /// How many are missing.
         count: u64,
-        /// Why: `queue_full`, `too_large`, `undecodable`, `browser_lost`.
+        /// Why: `queue_full`, `too_large`, `undecodable`, `browser_lost`, `disk_full`.
         reason: Symbol [Filter, Label],
+    }
+    /// Events were removed; recorded before they go. What is removed keeps its numbers.
+    5 "log.removed" LogRemoved @ 1 Audit {
+        /// Why: `age`, `bytes` or `erased`.
+        reason: Symbol [Filter, Label],
+        /// Segment they were in.
+        segment: u64,
+        /// Rewriting of the segment that no longer holds them; 4095 when the whole segment goes.
+        generation: u64,
+        /// First number removed.
+        first_seq: u64,
+        /// Last number removed; those between may have stayed.
+        last_seq: u64,
+        /// How many were removed.
+        count: u64,
+        /// For each kind and level: how many, first and last number.
+        kinds: Json,
+        /// Who asked for an erasure: the system's user.
+        by: Option<Clean>,
+        /// Why an erasure was asked for, in words.
+        note: Option<Clean>,
+        /// What was erased: `session` or `owner` and the SHA-256 of its id in hexadecimal.
+        subject: Option<Clean>,
+    }
+    /// The chain up to here was signed.
+    6 "log.checkpoint" LogCheckpoint @ 1 Audit {
+        /// Last number the signature covers.
+        through_seq: u64,
+        /// Chain hash after it, in hexadecimal.
+        chain: Clean,
+        /// Identity of the key.
+        key_id: Clean,
+        /// The checkpoint as it was written beside the log: a compact JWS.
+        jws: Clean,
+    }
+    /// The disk holds more or less than before, by levels at which the server behaves differently.
+    8 "disk.level" DiskLevel @ 1 Audit {
+        /// `ok`, `warn`, `refuse_sessions` or `read_only`.
+        level: Symbol [Filter, Label],
+        /// Room left for this user, in bytes.
+        free_bytes: u64,
+        /// Size of the file system, in bytes.
+        total_bytes: u64,
+        /// Whether the room kept for closing in order is `held` or `released`.
+        ballast: Symbol,
+    }
+    /// Checkpoints are signed by another key from here on.
+    9 "log.key_changed" LogKeyChanged @ 1 Audit {
+        /// Identity of the key before.
+        old_key_id: Clean,
+        /// Identity of the key from now on.
+        new_key_id: Clean,
+        /// The new public key.
+        new_public_key: Clean,
+        /// The old key's signature on this, as written beside the log: a compact JWS.
+        jws: Clean,
     }
 
     // ---- 10..19 sessions -----------------------------------------------------------------------

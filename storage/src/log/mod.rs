@@ -308,6 +308,9 @@ fn opening_events(recovered: &Recovered, version: &Symbol) -> Vec<Draft> {
         clean: recovered.mark.clean && recovered.durable.last_seq == recovered.mark.durable.last_seq,
         last_seq: recovered.durable.last_seq,
         version: version.clone(),
+        durability: None,
+        sync_interval_ms: None,
+        clock_back_ms: None,
     };
     let mut drafts = vec![Draft::new(&context, &opened)];
     for mended in &recovered.mended {
