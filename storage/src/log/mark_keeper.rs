@@ -41,20 +41,27 @@ struct State {
 }
 
 impl MarkKeeper {
-    /// `latest` is the mark that `file` holds, and it is on stable storage.
-    ///
-    /// # Errors
-    /// When no thread can be started.
-    pub fn start(latest: Mark, file: Arc<dyn StorageFile>, path: PathBuf) -> Result<Self, StorageError> {
+    /// `latest` is the mark that `file` holds, and it is on stable storage. Nobody syncs it before
+    /// [`MarkKeeper::settle`] does, unless a thread is started.
+    pub fn new(latest: Mark, file: Arc<dyn StorageFile>, path: PathBuf) -> Self {
         let state =
             State { written: latest.counter, synced: latest.counter, failure: None, hurried: false, stopping: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let (for_thread, synced_file) = (shared.clone(), file.clone());
+        Self { latest, file, path, shared, thread: None }
+    }
+
+    /// Starts the thread that syncs what is written.
+    ///
+    /// # Errors
+    /// When there can be none.
+    pub fn start_thread(&mut self) -> Result<(), StorageError> {
+        let (shared, file) = (self.shared.clone(), self.file.clone());
         let thread = std::thread::Builder::new()
             .name("log-mark".into())
-            .spawn(move || for_thread.run(&*synced_file))
-            .map_err(StorageError::io("start a thread for", &path))?;
-        Ok(Self { latest, file, path, shared, thread: Some(thread) })
+            .spawn(move || shared.run(&*file))
+            .map_err(StorageError::io("start a thread for", &self.path))?;
+        self.thread = Some(thread);
+        Ok(())
     }
 
     /// Writes the mark of a log that is durable up to `durable`.
@@ -82,6 +89,9 @@ impl MarkKeeper {
         let mut state = self.shared.lock();
         state.hurried = true;
         self.shared.changed.notify_all();
+        if self.thread.is_none() && state.written > state.synced {
+            state = self.shared.sync(&*self.file, state);
+        }
         while state.synced < state.written && state.failure.is_none() {
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -124,16 +134,7 @@ impl Shared {
                 let waited = self.changed.wait_timeout_while(state, soon, calm);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
-            state.hurried = false;
-            let written = state.written;
-            drop(state);
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.sync_data()));
-            let mut state = self.lock();
-            match outcome {
-                Ok(Ok(())) => state.synced = written,
-                Ok(Err(error)) => state.failure = Some(format!("the high-water mark could not be synced: {error}")),
-                Err(_) => state.failure = Some("the thread that syncs the high-water mark panicked".into()),
-            }
+            let state = self.sync(file, state);
             let failed = state.failure.is_some();
             drop(state);
             self.changed.notify_all();
@@ -141,5 +142,20 @@ impl Shared {
                 return;
             }
         }
+    }
+
+    /// Syncs what is written by now. Nobody is kept from writing the next mark meanwhile.
+    fn sync<'a>(&'a self, file: &dyn StorageFile, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.hurried = false;
+        let written = state.written;
+        drop(state);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.sync_data()));
+        let mut state = self.lock();
+        match outcome {
+            Ok(Ok(())) => state.synced = written,
+            Ok(Err(error)) => state.failure = Some(format!("the high-water mark could not be synced: {error}")),
+            Err(_) => state.failure = Some("the sync of the high-water mark panicked".into()),
+        }
+        state
     }
 }

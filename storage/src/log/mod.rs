@@ -171,6 +171,21 @@ impl Log {
     }
 
     fn open_with(options: LogOptions, io: Arc<dyn StorageIo>) -> Result<Log, StorageError> {
+        let directory = options.directory.clone();
+        let (log, mut writer) = Self::prepare(options, io)?;
+        writer.marks.start_thread()?;
+        let queue = log.inner.queue.clone();
+        let thread = std::thread::Builder::new()
+            .name("log-writer".into())
+            .spawn(move || writer.run(&queue))
+            .map_err(StorageError::io("start a thread for", directory))?;
+        *log.inner.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(log)
+    }
+
+    /// The log and the writer that serves its queue, not yet in a thread of its own: a test that must
+    /// repeat exactly serves the queue itself.
+    fn prepare(options: LogOptions, io: Arc<dyn StorageIo>) -> Result<(Log, Writer), StorageError> {
         let directory = &options.directory;
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
@@ -190,7 +205,7 @@ impl Log {
             log_id: mark.log_id,
             epoch,
             segment: recovered.segment,
-            marks: MarkKeeper::start(mark, recovered.mark_file, recovered.mark_path)?,
+            marks: MarkKeeper::new(mark, recovered.mark_file, recovered.mark_path),
             encoder: Encoder::new().map_err(StorageError::io("prepare compression for", directory))?,
             durable: sender,
             progress: progress.clone(),
@@ -201,13 +216,9 @@ impl Log {
         writer.append(&mut opening.iter())?;
         let reader = Reader::beside(io, directory, log_id, durable.clone())?;
         let queue = Arc::new(Queue::new(options.queue_bytes_max));
-        let for_thread = queue.clone();
-        let thread = std::thread::Builder::new()
-            .name("log-writer".into())
-            .spawn(move || writer.run(&for_thread))
-            .map_err(StorageError::io("start a thread for", directory))?;
-        let (writer, lock) = (Mutex::new(Some(thread)), Mutex::new(Some(lock)));
-        Ok(Self { inner: Arc::new(Inner { queue, durable, progress, reader, epoch, writer, lock }) })
+        let (thread, lock) = (Mutex::new(None), Mutex::new(Some(lock)));
+        let inner = Inner { queue, durable, progress, reader, epoch, writer: thread, lock };
+        Ok((Self { inner: Arc::new(inner) }, writer))
     }
 
     /// Identity of the log, 12 of `0-9a-z`, the same for its whole life.

@@ -52,27 +52,39 @@ pub(super) struct Writer {
 impl Writer {
     /// Serves the queue until nobody is left, the log is sealed, or something fails or panics.
     pub fn run(mut self, queue: &Queue) {
-        loop {
-            // Outlives the attempt: whoever waits learns of a failure only when the reason is there.
-            let work = queue.take();
-            let attempt = std::panic::AssertUnwindSafe(|| self.attempt(&work));
-            match std::panic::catch_unwind(attempt) {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => return queue.fail(&error.to_string()),
-                Err(_) => return queue.fail("its writer panicked"),
+        while self.serve(queue, queue.take()) {}
+    }
+
+    /// Does one piece of work; whether there can be more.
+    pub fn serve(&mut self, queue: &Queue, work: Work) -> bool {
+        // Outlives the attempt: whoever waits learns of a failure only when the reason is there.
+        let attempt = std::panic::AssertUnwindSafe(|| self.attempt(&work));
+        match std::panic::catch_unwind(attempt) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                queue.fail(&error.to_string());
+                return false;
             }
-            match work {
-                Work::Commit(requests) => {
-                    queue.written();
-                    self.answer(requests);
-                }
-                Work::Seal(reply) => {
-                    queue.fail(CLOSED);
-                    // Nobody may be waiting any more; the log is sealed all the same.
-                    let _ = reply.send(());
-                    return;
-                }
-                Work::Stop => return queue.fail(CLOSED),
+            Err(_) => {
+                queue.fail("its writer panicked");
+                return false;
+            }
+        }
+        match work {
+            Work::Commit(requests) => {
+                queue.written();
+                self.answer(requests);
+                true
+            }
+            Work::Seal(reply) => {
+                queue.fail(CLOSED);
+                // Nobody may be waiting any more; the log is sealed all the same.
+                let _ = reply.send(());
+                false
+            }
+            Work::Stop => {
+                queue.fail(CLOSED);
+                false
             }
         }
     }
