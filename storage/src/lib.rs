@@ -12,6 +12,7 @@ pub mod index;
 pub mod limits;
 pub mod log;
 pub mod query;
+mod shred;
 pub mod time;
 
 pub use error::StorageError;

@@ -23,6 +23,9 @@ pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const TEXT_FIELD_BYTES_MAX: usize = 16 * 1024;
 /// One artifact.
 pub const ARTIFACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Content put in the artifact store counts as needed for this long, whether or not an event names it
+/// already.
+pub const ARTIFACT_PIN_SECONDS: u64 = 600;
 /// One page of any evidence list.
 pub const PAGE_LIMIT_MAX: usize = 500;
 /// One page of any evidence list when the caller names no limit.

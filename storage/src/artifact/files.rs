@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
@@ -57,6 +58,37 @@ pub(super) fn bytes_below(directory: &Path, except: &str) -> Result<u64, Storage
         }
     }
     Ok(bytes)
+}
+
+/// Names of the directories in `directory`.
+pub(super) fn directories(directory: &Path) -> Result<Vec<String>, StorageError> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(StorageError::io("read", directory))? {
+        let entry = entry.map_err(StorageError::io("read", directory))?;
+        if let (true, Ok(name)) = (entry.file_type().is_ok_and(|kind| kind.is_dir()), entry.file_name().into_string()) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Name, length and time of last change of each regular file in `directory`.
+pub(super) fn regular_files(directory: &Path) -> Result<Vec<(String, u64, SystemTime)>, StorageError> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(StorageError::io("read", directory))? {
+        let entry = entry.map_err(StorageError::io("read", directory))?;
+        // Gone since it was listed, or of a name that is none of ours.
+        let (Ok(facts), Ok(name)) = (entry.metadata(), entry.file_name().into_string()) else { continue };
+        if facts.is_file() {
+            found.push((name, facts.len(), facts.modified().map_err(StorageError::io("read", entry.path()))?));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn modified(file: &File, path: &Path) -> Result<SystemTime, StorageError> {
+    file.metadata().and_then(|facts| facts.modified()).map_err(StorageError::io("read", path))
 }
 
 pub(super) fn create(path: &Path) -> Result<File, StorageError> {

@@ -5,11 +5,15 @@
 //!
 //! What must stay true: a handle that was given out reads back as exactly what was put, also after a
 //! power cut; nothing is kept past the quota; no symbolic link is followed; nobody but the owner of
-//! the directory can read it. The store does not know who may read what: that is the caller's.
+//! the directory can read it. The store does not know who may read what, nor which handles the log
+//! still names: that is the caller's.
 
 mod files;
+mod removal;
 #[cfg(test)]
 mod tests;
+
+pub use removal::{Lying, Removal};
 
 use std::fs::File;
 use std::io;
@@ -40,6 +44,9 @@ struct Shared {
     /// Bytes kept and about to be kept; counted on disk when first needed.
     used_bytes: Mutex<Option<u64>>,
     unfinished: AtomicU64,
+    /// Held while a file is marked as wanted and while one is removed: what is wanted again a moment
+    /// before its removal stays.
+    wanting: Mutex<()>,
 }
 
 /// What was kept.
@@ -73,8 +80,8 @@ impl ArtifactStore {
 
     fn new(directory: &Path, quota_bytes: u64) -> Self {
         let directory = directory.to_owned();
-        let shared = Shared { directory, quota_bytes, used_bytes: Mutex::new(None), unfinished: AtomicU64::new(0) };
-        Self { shared: Arc::new(shared) }
+        let (used_bytes, unfinished, wanting) = (Mutex::new(None), AtomicU64::new(0), Mutex::new(()));
+        Self { shared: Arc::new(Shared { directory, quota_bytes, used_bytes, unfinished, wanting }) }
     }
 
     /// Size of everything kept, in bytes. Reads the directory when nothing has been kept yet.
@@ -157,7 +164,7 @@ impl ArtifactStore {
         let path = self.path_of(&kept.handle)?;
         let shard = files::parent(&path);
         files::make_directory(shard)?;
-        std::fs::rename(&unfinished.0, &path).map_err(StorageError::io("rename", &unfinished.0))?;
+        self.name(file, &unfinished.0, &path)?;
         reserved.keep();
         files::sync_directory(shard)?;
         Ok(kept)
@@ -166,11 +173,7 @@ impl ArtifactStore {
     /// Whether exactly this content is there already, durably.
     fn has(&self, wanted: &Kept) -> Result<bool, StorageError> {
         let path = self.path_of(&wanted.handle)?;
-        let file = match files::open_regular(&path) {
-            Ok(file) => file,
-            Err(StorageError::Io { source, .. }) if is_absent(&source) => return Ok(false),
-            Err(error) => return Err(error),
-        };
+        let Some(file) = self.want(&path)? else { return Ok(false) };
         // Content that was altered where it lies is put anew.
         if files::length(&file, &path)? != wanted.bytes {
             return Ok(false);

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use super::{ArtifactStore, Kept};
+use super::{ArtifactStore, Kept, Removal};
 use crate::StorageError;
 use crate::ids::ArtifactHandle;
 
@@ -160,4 +161,72 @@ fn opening_removes_what_was_left_unfinished_and_reading_beside_does_not() {
     assert!(matches!(reader.put(b"x"), Err(StorageError::Limit { .. })));
     ArtifactStore::open(&root, QUOTA_BYTES).expect("it opens");
     assert_eq!(unfinished(directory.path()), 0);
+}
+
+fn hour_ago() -> SystemTime {
+    SystemTime::now() - Duration::from_secs(3_600)
+}
+
+/// As if the content had last been put two hours ago.
+fn age(store: &ArtifactStore, handle: &ArtifactHandle) {
+    let file = std::fs::File::open(store.path(handle).expect("it is there")).expect("it opens");
+    file.set_modified(hour_ago() - Duration::from_secs(3_600)).expect("its time is set");
+}
+
+#[test]
+fn removal_makes_room_and_takes_only_what_nobody_put_since() {
+    let (_directory, store) = store();
+    let kept = store.put(&vec![3; 700_000]).expect("it fits");
+    let remove = || store.remove(&kept.handle, hour_ago(), false).expect("it can be asked");
+    assert_eq!(remove(), Removal::Wanted, "just put");
+    age(&store, &kept.handle);
+    store.put(&vec![3; 700_000]).expect("it is there already");
+    assert_eq!(remove(), Removal::Wanted, "put again");
+    assert!(store.put(&vec![4; 700_000]).is_err(), "there is no room");
+    age(&store, &kept.handle);
+    assert_eq!(remove(), Removal::Removed { bytes: 700_000 });
+    assert_eq!(store.stored_bytes().expect("it is counted"), 0);
+    assert_eq!(remove(), Removal::Absent);
+    assert!(matches!(store.read(&kept.handle, 0, 1), Err(StorageError::UnknownHandle)));
+    store.put(&vec![4; 700_000]).expect("there is room");
+}
+
+#[test]
+fn a_file_that_was_written_long_before_it_was_put_counts_from_its_putting() {
+    let (directory, store) = store();
+    let path = directory.path().join("download");
+    std::fs::write(&path, b"slow").expect("it is written");
+    let file = std::fs::File::open(&path).expect("it opens");
+    file.set_modified(hour_ago() - Duration::from_secs(60)).expect("its time is set");
+    let kept = store.put_file(&path).expect("it is kept");
+    assert_eq!(store.remove(&kept.handle, hour_ago(), false).expect("it can be asked"), Removal::Wanted);
+}
+
+#[test]
+fn shredding_overwrites_the_bytes_themselves() {
+    let (_directory, store) = store();
+    let kept = store.put(b"content").expect("it is kept");
+    let open = std::fs::File::open(store.path(&kept.handle).expect("it is there")).expect("it opens");
+    let soon = SystemTime::now() + Duration::from_secs(60);
+    assert_eq!(store.remove(&kept.handle, soon, true).expect("it goes"), Removal::Removed { bytes: 7 });
+    let mut bytes = [1; 7];
+    std::os::unix::fs::FileExt::read_exact_at(&open, &mut bytes, 0).expect("its length is as before");
+    assert_eq!(bytes, [0; 7]);
+}
+
+#[test]
+fn what_lies_in_the_store_is_listed_and_nothing_else() {
+    let (directory, store) = store();
+    let mut handles: Vec<_> = (0..40u8).map(|byte| store.put(&[byte]).expect("it is kept").handle).collect();
+    let root = directory.path().join("artifacts");
+    std::fs::write(root.join("tmp/0-abcdefgh"), b"half").expect("it is written");
+    let shard = &handles[0].as_str()["art-".len()..][..2];
+    std::fs::write(root.join(shard).join("README"), b"not ours").expect("it is written");
+    let mut found = Vec::new();
+    for shard in store.shards().expect("the store is read") {
+        found.extend(store.lying(&shard).expect("it is read").into_iter().map(|lying| lying.handle));
+    }
+    handles.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, handles);
 }
