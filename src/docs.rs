@@ -83,6 +83,7 @@ fn type_name(kind: FieldKind) -> &'static str {
         FieldKind::Symbol => "word",
         FieldKind::Level => "level",
         FieldKind::Id => "id",
+        FieldKind::Handle => "handle",
         FieldKind::Text => "text",
         FieldKind::Json => "json",
     }

@@ -38,7 +38,12 @@ impl ColumnType {
             FieldKind::I64 => Self::I64,
             FieldKind::F64 => Self::F64,
             FieldKind::Bool => Self::Bool,
-            FieldKind::Symbol | FieldKind::Level | FieldKind::Id | FieldKind::Text | FieldKind::Json => Self::Text,
+            FieldKind::Symbol
+            | FieldKind::Level
+            | FieldKind::Id
+            | FieldKind::Handle
+            | FieldKind::Text
+            | FieldKind::Json => Self::Text,
         }
     }
 

@@ -12,7 +12,7 @@
 //! it as it is. The producer encodes the body; the log's writer alone adds `seq` and `recorded_at`.
 
 use crate::event::field::ValueRef;
-use crate::event::{Kind, Payload};
+use crate::event::{FieldKind, Kind, Payload};
 use crate::ids::{FrameId, InstanceId, OperationId, Owner, PageId, RequestId, SessionId};
 
 /// Number of a kind's first own field.
@@ -220,6 +220,17 @@ impl<'a> EventView<'a> {
         let facts = self.kind()?.facts();
         let number = FIRST_FIELD + u32::try_from(facts.fields.iter().position(|f| f.name == name)?).ok()?;
         self.payload().find(|(n, _)| *n == number).map(|(_, value)| value)
+    }
+
+    /// Handles of what is kept beside the log because of this event.
+    pub fn handles(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let fields = self.kind().map_or(&[][..], |kind| kind.facts().fields);
+        let held = fields.iter().any(|field| field.kind == FieldKind::Handle);
+        let payload = held.then(|| self.payload()).into_iter().flatten();
+        payload.filter_map(move |(number, value)| {
+            let facts = fields.get(usize::try_from(number.checked_sub(FIRST_FIELD)?).ok()?)?;
+            if facts.kind == FieldKind::Handle { value.as_str() } else { None }
+        })
     }
 
     /// A stable identity made of the log's and the event's own: `ev-<log>-<seq>`.

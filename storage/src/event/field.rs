@@ -17,6 +17,8 @@ pub enum FieldKind {
     Level,
     /// An identifier.
     Id,
+    /// A handle of bytes kept beside the log: they stay for as long as an event that holds it.
+    Handle,
     /// Redacted free text.
     Text,
     /// Redacted JSON text.
@@ -140,7 +142,7 @@ text_fields! {
     ids::PageId, Id, ids::PageId::from;
     ids::FrameId, Id, ids::FrameId::from;
     ids::DownloadId, Id, ids::DownloadId::from;
-    ids::ArtifactHandle, Id, ids::ArtifactHandle::from;
+    ids::ArtifactHandle, Handle, ids::ArtifactHandle::from;
 }
 
 /// Free text that has been through redaction. Only the redactor makes one from raw text, and the

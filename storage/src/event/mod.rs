@@ -1,20 +1,22 @@
 //! Events: immutable, numbered facts.
 //!
 //! [`catalog`] lists every kind once; [`declare`] is the small macro behind it; [`field`] says what a
-//! field may hold; [`codec`] turns events into canonical bytes and back; [`json`] renders them.
+//! field may hold; [`codec`] turns events into canonical bytes and back; [`json`] renders them;
+//! [`removed`] is what events that announce removals hold.
 
 pub mod catalog;
 pub mod codec;
 mod declare;
 pub mod field;
 pub mod json;
+pub mod removed;
 
 pub use catalog::{KINDS, Kind};
 pub use codec::{Context, DecodeError, Draft, EventView};
 pub use field::{Clean, FieldFacts, FieldKind, Json, Level, Role, Symbol, ValueRef};
 
-/// How long a kind of event is worth keeping; retention works by class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How long a kind of event is worth keeping, rising; retention works by class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Noise of pages: first to go.
     Telemetry,
