@@ -29,6 +29,7 @@ mod serving;
 mod sessions;
 mod spine;
 mod tidy;
+mod torture;
 
 #[test]
 fn every_file_is_declared() {

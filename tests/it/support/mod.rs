@@ -6,9 +6,12 @@
 // Not every user of this needs all of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod check;
 pub mod client;
 pub mod data;
+pub mod dice;
 pub mod http;
+pub mod loop_disk;
 pub mod options;
 pub mod processes;
 pub mod program;

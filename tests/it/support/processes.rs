@@ -65,6 +65,18 @@ pub async fn signal(pid: u32, name: &str) {
     assert!(sent.is_ok_and(|status| status.success()), "signal {name} to {pid}");
 }
 
+/// Whether every thread of `pid` is stopped, by a signal or by a tracer.
+#[must_use]
+pub fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let stopped = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
+    };
+    let states: Vec<bool> = threads.map(stopped).collect();
+    !states.is_empty() && states.into_iter().all(|stopped| stopped)
+}
+
 /// Whether the tests run as root, for whom Chromium's sandbox does not work.
 #[must_use]
 pub fn is_root() -> bool {

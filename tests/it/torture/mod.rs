@@ -1,0 +1,13 @@
+//! The log's promises under everything that one machine can do to it.
+//!
+//! Each module keeps one promise of the table in the README: short in `make test`, long in `make
+//! torture`. Real processes, real files, real disks; what was acknowledged and shown is noted outside
+//! of what is tortured, and held against what is there afterwards.
+
+mod child;
+mod kills;
+mod notes;
+mod payload;
+mod power;
+mod program;
+mod syncs;
