@@ -156,6 +156,8 @@ impl From<StorageError> for Fault {
                 Self::new(Code::HistoryDamaged).with("first_seq", *first_seq).with("last_seq", *last_seq)
             }
             StorageError::Locked { .. } => log_unavailable("the data directory is in use"),
+            StorageError::Moved => log_unavailable("it was being written anew"),
+            StorageError::Full { .. } => Self::new(Code::DiskLow),
             StorageError::Format { .. } => log_unavailable("the log's format is unknown to this version"),
             StorageError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 Self::new(Code::DiskLow)

@@ -83,11 +83,12 @@ impl From<StorageError> for CommandError {
         let code = match &error {
             StorageError::Damaged { .. } | StorageError::Format { .. } => EXIT_DAMAGED,
             StorageError::Locked { .. } => EXIT_IN_USE,
-            StorageError::Io { .. } => EXIT_IO,
+            StorageError::Io { .. } | StorageError::Full { .. } => EXIT_IO,
             StorageError::UnknownHandle => EXIT_NOTHING_THERE,
-            StorageError::Unavailable { .. } | StorageError::Cursor { .. } | StorageError::Limit { .. } => {
-                EXIT_UNAVAILABLE
-            }
+            StorageError::Unavailable { .. }
+            | StorageError::Moved
+            | StorageError::Cursor { .. }
+            | StorageError::Limit { .. } => EXIT_UNAVAILABLE,
         };
         Self::new(code, error.to_string())
     }

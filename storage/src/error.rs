@@ -17,8 +17,16 @@ pub enum StorageError {
     #[error("the log cannot record: {reason}")]
     Unavailable { reason: String },
 
+    /// No room on the disk; nothing was written, and the log goes on once there is room again.
+    #[error("no room on the disk for {}", path.display())]
+    Full { path: PathBuf },
+
+    /// What was at this place in the log was written anew elsewhere, or removed: take a new look.
+    #[error("this part of the log was written anew meanwhile")]
+    Moved,
+
     /// The files are of a format this build does not know.
-    #[error("{} is of format {found}; this build reads up to {known}", path.display())]
+    #[error("{} is of format {found}; this build reads format {known}", path.display())]
     Format { path: PathBuf, found: u32, known: u32 },
 
     /// The operating system refused.

@@ -15,6 +15,12 @@ pub const MARK_SYNC_MILLIS: u64 = 20;
 pub const BLOCK_BYTES_TARGET: usize = 128 * 1024;
 /// One block holds at most this many bytes of events before compression.
 pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of the chain's trail kept for whoever follows it; beyond, it must be read from the log again.
+pub const TRAIL_UNCLAIMED_BYTES_MAX: usize = 1024 * 1024;
+/// Segments are numbered up to this; the log then ends. At 64 MiB each that is 64 TiB.
+pub const SEGMENT_NUMBER_MAX: u32 = (1 << 20) - 1;
+/// A segment is written anew at most this often.
+pub const GENERATION_MAX: u16 = (1 << 12) - 2;
 /// One event's encoded body is at most this long; producers cut text long before.
 pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes that may wait in the writer's queue; beyond it, producers wait or shed with a `gap` event.

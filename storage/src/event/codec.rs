@@ -31,6 +31,8 @@ pub enum DecodeError {
     Wire(u8),
     #[error("field {field} of {event} is absent or of another type")]
     Field { event: &'static str, field: &'static str },
+    #[error("what a block tells of removed events contradicts itself")]
+    Runs,
     #[error("expected an event of kind {expected}, found number {found}")]
     Kind { expected: &'static str, found: u16 },
 }
@@ -161,7 +163,9 @@ pub struct EventView<'a> {
     pub recorded_at_micros: i64,
     pub kind_number: u16,
     pub version: u8,
-    /// `kind version field*`: what the chain hashes together with `seq` and `recorded_at`.
+    /// The canonical bytes, all of them: what the chain runs over.
+    pub record: &'a [u8],
+    /// `kind version field*`.
     pub body: &'a [u8],
     fields: &'a [u8],
 }
@@ -177,13 +181,14 @@ impl<'a> EventView<'a> {
         if input.len() < length {
             return Err(DecodeError::Truncated);
         }
-        let (mut record, rest) = input.split_at(length);
-        let seq = take_varint(&mut record)?;
-        let recorded_at_micros = unzigzag(take_varint(&mut record)?);
-        let body = record;
-        let kind_number = u16::try_from(take_varint(&mut record)?).map_err(|_| DecodeError::Varint)?;
-        let (&version, fields) = record.split_first().ok_or(DecodeError::Truncated)?;
-        Ok((Self { seq, recorded_at_micros, kind_number, version, body, fields }, rest))
+        let (mut inside, rest) = input.split_at(length);
+        let record = &bytes[..bytes.len() - rest.len()];
+        let seq = take_varint(&mut inside)?;
+        let recorded_at_micros = unzigzag(take_varint(&mut inside)?);
+        let body = inside;
+        let kind_number = u16::try_from(take_varint(&mut inside)?).map_err(|_| DecodeError::Varint)?;
+        let (&version, fields) = inside.split_first().ok_or(DecodeError::Truncated)?;
+        Ok((Self { seq, recorded_at_micros, kind_number, version, record, body, fields }, rest))
     }
 
     /// The kind, or `None` when this build does not know it.

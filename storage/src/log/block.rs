@@ -4,7 +4,8 @@
 //! written by even one bit is never returned as events.
 
 use super::Position;
-use super::format::{put, u32_at, u64_at};
+use super::format::{array_at, put, u32_at, u64_at};
+use crate::event::codec::{put_varint, take_varint};
 use crate::event::{DecodeError, EventView};
 use crate::ids::SessionId;
 use crate::limits::BLOCK_BYTES_MAX;
@@ -17,10 +18,11 @@ pub(super) const PREFIX_BYTES: usize = 8;
 pub(super) const FIXED_BYTES: usize = 116;
 /// No block's stored length is more: events that do not shrink, and the longest header.
 pub(super) const STORED_BYTES_MAX: usize = BLOCK_BYTES_MAX + FIXED_BYTES + SESSION_ID_BYTES_MAX;
-const BLOCK_VERSION: u8 = 1;
+const BLOCK_VERSION: u8 = 2;
 const CODEC_PLAIN: u8 = 0;
 const CODEC_ZSTD: u8 = 1;
 const FLAG_END_OF_COMMIT: u8 = 1;
+const FLAG_REMOVED: u8 = 2;
 const NO_SESSION: u16 = u16::MAX;
 
 const _: () = assert!(SESSION_ID_BYTES_MAX < NO_SESSION as usize);
@@ -47,6 +49,19 @@ pub struct BlockHeader {
     pub raw_bytes: u32,
     /// Whether this is the last block of its commit.
     pub end_of_commit: bool,
+    /// Whether it tells of events that were removed, and holds none.
+    pub removed: bool,
+    /// Chain hash after the last event of its commit, when this is the commit's last block; else zeros.
+    pub chain: [u8; 32],
+}
+
+/// Events of adjacent numbers that were removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemovedRun {
+    pub first_seq: u64,
+    pub count: u64,
+    /// Chain hash after the last of them.
+    pub chain: [u8; 32],
 }
 
 /// The bit that stands for a page id in [`BlockHeader::pages`]: FNV-1a, folded to 0..64. On disk, so
@@ -75,10 +90,45 @@ pub struct Block {
 }
 
 impl Block {
-    /// The events in rising order of `seq`.
+    /// The events in rising order of `seq`; none when it tells of removed ones.
     #[must_use]
     pub fn events(&self) -> BlockEvents<'_> {
-        BlockEvents { rest: &self.raw }
+        BlockEvents { rest: if self.header.removed { &[] } else { &self.raw } }
+    }
+
+    /// The removed events it tells of, in rising order; none when it holds events.
+    ///
+    /// # Errors
+    /// When the content does not say what the header says.
+    pub fn removed(&self) -> Result<Vec<RemovedRun>, DecodeError> {
+        let mut runs = Vec::new();
+        if !self.header.removed {
+            return Ok(runs);
+        }
+        let (mut input, mut next_seq, mut total) = (&self.raw[..], self.header.first_seq, 0u64);
+        while !input.is_empty() {
+            let first_seq = next_seq.checked_add(take_varint(&mut input)?).ok_or(DecodeError::Runs)?;
+            let count = take_varint(&mut input)?;
+            let (chain, rest) = input.split_first_chunk::<32>().ok_or(DecodeError::Truncated)?;
+            input = rest;
+            next_seq = first_seq.checked_add(count).filter(|_| count > 0).ok_or(DecodeError::Runs)?;
+            total = total.saturating_add(count);
+            runs.push(RemovedRun { first_seq, count, chain: *chain });
+        }
+        let first_seq = runs.first().map(|run| run.first_seq);
+        let whole = total == u64::from(self.header.count) && next_seq.checked_sub(1) == Some(self.header.last_seq);
+        if whole && first_seq == Some(self.header.first_seq) { Ok(runs) } else { Err(DecodeError::Runs) }
+    }
+}
+
+/// The content of a block that tells of `runs`.
+pub(super) fn put_runs(out: &mut Vec<u8>, runs: &[RemovedRun]) {
+    let mut next_seq = runs.first().map_or(0, |run| run.first_seq);
+    for run in runs {
+        put_varint(out, run.first_seq - next_seq);
+        put_varint(out, run.count);
+        out.extend_from_slice(&run.chain);
+        next_seq = run.first_seq + run.count;
     }
 }
 
@@ -176,6 +226,8 @@ pub(super) fn read_header(bytes: &[u8]) -> Found {
             pages: u64_at(bytes, 72),
             raw_bytes: u32_at(bytes, 12),
             end_of_commit: bytes[10] & FLAG_END_OF_COMMIT != 0,
+            removed: bytes[10] & FLAG_REMOVED != 0,
+            chain: array_at(bytes, 80),
         },
         content_at,
         stored_bytes: PREFIX_BYTES + length,
@@ -226,7 +278,8 @@ pub(super) fn put_block(out: &mut Vec<u8>, header: &BlockHeader, raw: &[u8], pac
     put(block, 0, &((content_at - PREFIX_BYTES + content.len()) as u32).to_le_bytes());
     block[8] = BLOCK_VERSION;
     block[9] = if packed.is_some() { CODEC_ZSTD } else { CODEC_PLAIN };
-    block[10] = if header.end_of_commit { FLAG_END_OF_COMMIT } else { 0 };
+    block[10] |= if header.end_of_commit { FLAG_END_OF_COMMIT } else { 0 };
+    block[10] |= if header.removed { FLAG_REMOVED } else { 0 };
     block[11] = header.levels;
     put(block, 12, &header.raw_bytes.to_le_bytes());
     put(block, 16, &crc32c::crc32c(content).to_le_bytes());
@@ -237,6 +290,7 @@ pub(super) fn put_block(out: &mut Vec<u8>, header: &BlockHeader, raw: &[u8], pac
     put(block, 48, &header.last_micros.to_le_bytes());
     put(block, 56, &header.kinds.to_le_bytes());
     put(block, 72, &header.pages.to_le_bytes());
+    put(block, 80, &header.chain);
     let session_length = session.map_or(NO_SESSION, |session| session.len() as u16);
     put(block, 112, &session_length.to_le_bytes());
     put(block, FIXED_BYTES, session.unwrap_or_default().as_bytes());

@@ -12,7 +12,7 @@ use super::mark::{self, Mark};
 use super::recovery::Mended;
 use super::segment::{Segment, UNFINISHED};
 use super::storage_io::StorageIo;
-use super::{Durable, Position};
+use super::{Durable, Position, chain};
 use crate::StorageError;
 use crate::ids::random_suffix;
 
@@ -28,12 +28,13 @@ pub(super) fn create(
 ) -> Result<(), StorageError> {
     let mut log_id = [0; LOG_ID_BYTES];
     log_id.copy_from_slice(random_suffix(LOG_ID_BYTES).as_bytes());
-    let end = Position { segment: FIRST_SEGMENT, offset: SEGMENT_HEADER_BYTES };
+    let end = Position::start_of(FIRST_SEGMENT, 0);
+    let chain = chain::start(log_id);
     let mark = Mark {
         counter: 1,
         clean: true,
         epoch: 0,
-        durable: Durable { last_seq: FIRST_SEQ - 1, end },
+        durable: Durable { last_seq: FIRST_SEQ - 1, end, chain },
         oldest_segment: FIRST_SEGMENT,
         oldest_seq: FIRST_SEQ,
         log_id,
@@ -52,6 +53,10 @@ pub(super) fn create(
         first_seq: FIRST_SEQ,
         created_micros: now_micros,
         previous_bytes: 0,
+        chain,
+        generation: 0,
+        own_bytes: 0,
+        last_seq: 0,
     };
     Segment::create(io, directory, &header, segment_bytes)?;
     io.rename(&unfinished, &path).map_err(StorageError::io("rename", &unfinished))?;
@@ -70,8 +75,8 @@ pub(super) fn was_interrupted(io: &dyn StorageIo, directory: &Path, listing: &Li
     }
     match listing.segments[..] {
         [] => Ok(true),
-        [FIRST_SEGMENT] => {
-            let path = directory.join(segment_name(FIRST_SEGMENT));
+        [(FIRST_SEGMENT, 0)] => {
+            let path = directory.join(segment_name(FIRST_SEGMENT, 0));
             let file = io.open(&path).map_err(StorageError::io("open", &path))?;
             let mut first_block = [0; 4];
             let count = file.read_at(&mut first_block, u64::from(SEGMENT_HEADER_BYTES));
@@ -88,8 +93,8 @@ pub(super) fn undo(
     listing: &mut Listing,
     mended: &mut Vec<Mended>,
 ) -> Result<(), StorageError> {
-    for number in std::mem::take(&mut listing.segments) {
-        remove_leftover(io, directory, segment_name(number), mended)?;
+    for (number, generation) in std::mem::take(&mut listing.segments) {
+        remove_leftover(io, directory, segment_name(number, generation), mended)?;
     }
     Ok(())
 }

@@ -10,14 +10,21 @@ use crate::StorageError;
 
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Numbers of the segments present, rising.
-    pub segments: Vec<u32>,
+    /// Numbers and generations of the segments present, rising.
+    pub segments: Vec<(u32, u16)>,
     pub has_mark: bool,
     /// Names of files whose creation was interrupted.
     pub unfinished: Vec<String>,
 }
 
 impl Listing {
+    /// The highest generation of a segment.
+    pub fn generation_of(&self, number: u32) -> Option<u16> {
+        let behind = self.segments.partition_point(|(other, _)| *other <= number);
+        let (found, generation) = *self.segments.get(behind.checked_sub(1)?)?;
+        (found == number).then_some(generation)
+    }
+
     /// Files of other names are nobody's business here and stay where they are.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! ```text
 //! slot, 128 bytes, at byte 0 and byte 4096 of `mark`; the valid one with the higher counter holds
 //!    0  8  magic "PLEDGMRK"
-//!    8  4  format version, 1
+//!    8  4  format version, 2
 //!   12  4  flags: 1 = closed in an orderly way
 //!   16  8  counter, one more than the slot before
 //!   24  8  epoch
@@ -18,7 +18,7 @@
 //!   56  8  first sequence number of that segment
 //!   64 12  log id
 //!   76  4  reserved
-//!   80 32  reserved: chain hash after the last event
+//!   80 32  chain hash after the last event
 //!  112 12  reserved
 //!  124  4  checksum of bytes 0..124
 //! ```
@@ -71,6 +71,7 @@ impl Mark {
         put(&mut out, 48, &self.oldest_segment.to_le_bytes());
         put(&mut out, 56, &self.oldest_seq.to_le_bytes());
         put(&mut out, 64, &self.log_id);
+        put(&mut out, 80, &self.durable.chain);
         let checksum = crc32c::crc32c(&out[..124]);
         put(&mut out, 124, &checksum.to_le_bytes());
         out
@@ -81,12 +82,13 @@ impl Mark {
             return Ok(None);
         }
         check_version(u32_at(bytes, 8), path)?;
-        let end = Position { segment: u32_at(bytes, 40), offset: u32_at(bytes, 44) };
+        // The log ends in a segment that was never written anew.
+        let end = Position { segment: u32_at(bytes, 40), generation: 0, offset: u32_at(bytes, 44) };
         Ok(Some(Self {
             counter: u64_at(bytes, 16),
             clean: u32_at(bytes, 12) & FLAG_CLEAN != 0,
             epoch: u64_at(bytes, 24),
-            durable: Durable { last_seq: u64_at(bytes, 32), end },
+            durable: Durable { last_seq: u64_at(bytes, 32), end, chain: array_at(bytes, 80) },
             oldest_segment: u32_at(bytes, 48),
             oldest_seq: u64_at(bytes, 56),
             log_id: array_at(bytes, 64),
@@ -96,7 +98,7 @@ impl Mark {
     /// The slot that holds, or `None` when neither is whole.
     ///
     /// # Errors
-    /// `StorageError::Format` when a newer build wrote it.
+    /// `StorageError::Format` when a build of another format wrote it.
     pub fn from_file_bytes(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
         let slot = |index: usize| Self::from_slot(bytes.get(index * SLOT_STRIDE_BYTES..).unwrap_or_default(), path);
         let newest = [slot(0)?, slot(1)?].into_iter().flatten().max_by_key(|mark| mark.counter);

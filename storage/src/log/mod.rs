@@ -10,6 +10,8 @@
 
 mod admit;
 mod block;
+pub mod chain;
+mod commit;
 mod create;
 mod directory;
 mod encode;
@@ -17,10 +19,12 @@ mod format;
 mod lock;
 mod mark;
 mod mark_keeper;
+mod outside;
 mod queue;
 mod reader;
 mod recovery;
 mod segment;
+mod segments;
 mod storage_io;
 mod tail;
 #[cfg(test)]
@@ -43,34 +47,48 @@ use crate::event::{Clean, Context, Draft, Symbol};
 use crate::limits::{QUEUE_BYTES_MAX, SEGMENT_BYTES};
 use crate::time::{Clock, SystemClock};
 
-pub use block::{Block, BlockEvents, BlockHeader, BlockRef, page_bit};
+pub use block::{Block, BlockEvents, BlockHeader, BlockRef, RemovedRun, page_bit};
+pub use chain::ChainProgress;
 pub use reader::Reader;
+pub use segments::SegmentFacts;
 pub use walk::BlockWalk;
 
-use encode::Encoder;
+use chain::{Chain, Unclaimed};
+use encode::{Encoder, LEVEL_LIVE};
+use format::SEGMENT_HEADER_BYTES;
 use mark_keeper::MarkKeeper;
 use queue::{NotAdmitted, Queue, Request};
 use recovery::{Mended, Recovered};
+use segments::SegmentSet;
 use storage_io::{StorageIo, SystemIo};
 use writer::{Progress, Writer};
 
 /// A place in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
+    /// Number of the segment, below 2^20.
     pub segment: u32,
+    /// How often that was written anew, below 2^12.
+    pub generation: u16,
     pub offset: u32,
 }
 
 impl Position {
+    /// The first block of a segment.
+    pub(crate) fn start_of(segment: u32, generation: u16) -> Self {
+        Self { segment, generation, offset: SEGMENT_HEADER_BYTES }
+    }
+
     /// Keeps the order of positions.
     #[must_use]
     pub fn to_u64(self) -> u64 {
-        u64::from(self.segment) << 32 | u64::from(self.offset)
+        u64::from(self.segment) << 44 | u64::from(self.generation) << 32 | u64::from(self.offset)
     }
 
     #[must_use]
     pub fn from_u64(number: u64) -> Self {
-        Self { segment: (number >> 32) as u32, offset: number as u32 }
+        let generation = (number >> 32) as u16 & 0xfff;
+        Self { segment: (number >> 44) as u32, generation, offset: number as u32 }
     }
 }
 
@@ -80,6 +98,8 @@ pub struct Durable {
     pub last_seq: u64,
     /// Behind the last block.
     pub end: Position,
+    /// Chain hash after `last_seq`.
+    pub chain: [u8; 32],
 }
 
 /// Numbers given to a request's events; `last_seq` is below `first_seq` when it had none.
@@ -100,6 +120,8 @@ pub struct Refused {
 pub enum Durability {
     /// After the events behind it are on stable storage.
     Commit,
+    /// When the events behind it are written; they are brought to stable storage this often.
+    Interval { millis: u64 },
 }
 
 #[derive(Clone)]
@@ -152,6 +174,7 @@ pub struct Log {
 struct Inner {
     queue: Arc<Queue>,
     durable: watch::Receiver<Durable>,
+    unclaimed: Arc<Unclaimed>,
     progress: Arc<Mutex<Progress>>,
     reader: Reader,
     epoch: u64,
@@ -194,6 +217,8 @@ impl Log {
         let opening = opening_events(&recovered, &options.version);
         let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
         let (sender, durable) = watch::channel(recovered.durable);
+        let segments = Arc::new(SegmentSet::new(recovered.segments));
+        let unclaimed = Arc::new(Unclaimed::default());
         let progress = Arc::new(Mutex::new(Progress::default()));
         let epoch = recovered.epoch;
         let mut mark = recovered.mark;
@@ -205,8 +230,11 @@ impl Log {
             log_id: mark.log_id,
             epoch,
             segment: recovered.segment,
+            segments: segments.clone(),
             marks: MarkKeeper::new(mark, recovered.mark_file, recovered.mark_path),
-            encoder: Encoder::new().map_err(StorageError::io("prepare compression for", directory))?,
+            chain: Chain::after(recovered.durable.chain),
+            unclaimed: unclaimed.clone(),
+            encoder: Encoder::new(LEVEL_LIVE).map_err(StorageError::io("prepare compression for", directory))?,
             durable: sender,
             progress: progress.clone(),
             next_seq: recovered.durable.last_seq + 1,
@@ -214,10 +242,10 @@ impl Log {
             buffer: Vec::new(),
         };
         writer.append(&mut opening.iter())?;
-        let reader = Reader::beside(io, directory, log_id, durable.clone())?;
+        let reader = Reader::beside(io, directory, log_id, durable.clone(), segments);
         let queue = Arc::new(Queue::new(options.queue_bytes_max));
         let (thread, lock) = (Mutex::new(None), Mutex::new(Some(lock)));
-        let inner = Inner { queue, durable, progress, reader, epoch, writer: thread, lock };
+        let inner = Inner { queue, durable, unclaimed, progress, reader, epoch, writer: thread, lock };
         Ok((Self { inner: Arc::new(inner) }, writer))
     }
 
@@ -266,6 +294,13 @@ impl Log {
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Durable> {
         self.inner.durable.clone()
+    }
+
+    /// What became durable of the hash chain since this was last asked; the first time, since the log
+    /// was opened.
+    #[must_use]
+    pub fn take_chain(&self) -> Option<ChainProgress> {
+        self.inner.unclaimed.take()
     }
 
     #[must_use]

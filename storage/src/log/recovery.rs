@@ -8,13 +8,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::commit::{Commit, CommitWalk, Walked};
 use super::create;
 use super::directory::Listing;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark::{self, Mark};
 use super::segment::Segment;
+use super::segments::Held;
 use super::storage_io::{StorageFile, StorageIo};
-use super::tail::{CommitWalk, Walked, cut_tail};
+use super::tail::cut_tail;
 use super::{Durable, Position};
 use crate::StorageError;
 
@@ -24,6 +26,7 @@ pub(super) struct Recovered {
     pub mark_file: Arc<dyn StorageFile>,
     pub mark_path: PathBuf,
     pub segment: Segment,
+    pub segments: Vec<Held>,
     pub durable: Durable,
     pub epoch: u64,
     pub mended: Vec<Mended>,
@@ -36,20 +39,44 @@ pub(super) enum Mended {
 }
 
 /// Where a walk over segments stands.
+#[derive(Clone, Copy)]
 struct Reached {
     last_seq: u64,
     /// End of the last whole commit in the last segment walked.
     end: u64,
+    /// Chain hash there.
+    chain: [u8; 32],
 }
 
-type SegmentFile = (SegmentHeader, Arc<dyn StorageFile>);
+impl Reached {
+    fn beginning(header: &SegmentHeader) -> Self {
+        let last_seq = header.first_seq.saturating_sub(1);
+        Self { last_seq, end: u64::from(SEGMENT_HEADER_BYTES), chain: header.chain }
+    }
+
+    fn behind(commit: &Commit) -> Self {
+        Self { last_seq: commit.last_seq, end: commit.end, chain: commit.chain }
+    }
+}
+
+/// A segment whose header is whole.
+struct Found {
+    header: SegmentHeader,
+    file: Arc<dyn StorageFile>,
+    length: u64,
+}
 
 struct Recovery<'a> {
     io: &'a dyn StorageIo,
     directory: &'a Path,
     segment_bytes: u64,
     mark: Mark,
-    files: Vec<SegmentFile>,
+    /// All segments that hold, oldest first.
+    segments: Vec<Held>,
+    /// Those from the segment of the mark on.
+    unproven: Vec<Found>,
+    /// Generations that no longer hold.
+    leftovers: Vec<String>,
 }
 
 /// Opens the log in `directory`, which exists and is locked; makes a new one when there is none.
@@ -80,41 +107,45 @@ pub(super) fn recover(
     let Some(mark) = Mark::read(&*mark_file, &mark_path)? else {
         return Err(without_mark(io, directory, &listing, "the high-water mark is unreadable"));
     };
-    let mut recovery = Recovery { io, directory, segment_bytes, mark, files: Vec::new() };
+    let (segments, unproven, leftovers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut recovery = Recovery { io, directory, segment_bytes, mark, segments, unproven, leftovers };
     recovery.check_segments(&listing)?;
-    let epoch = recovery.files.iter().map(|(header, _)| header.epoch).fold(recovery.mark.epoch, u64::max) + 1;
-    let (segment, last_seq) = recovery.check_contents(epoch, &mut mended)?;
-    let end = Position { segment: segment.number, offset: segment.end as u32 };
-    let Recovery { mark, .. } = recovery;
-    Ok(Recovered { mark, mark_file, mark_path, segment, durable: Durable { last_seq, end }, epoch, mended })
+    let epoch = recovery.segments.iter().map(|held| held.header.epoch).fold(recovery.mark.epoch, u64::max) + 1;
+    let (segment, reached) = recovery.check_contents(epoch, &mut mended)?;
+    recovery.remove_leftovers(&mut mended)?;
+    let end = Position { segment: segment.number, generation: 0, offset: segment.end as u32 };
+    let durable = Durable { last_seq: reached.last_seq, end, chain: reached.chain };
+    let Recovery { mark, segments, .. } = recovery;
+    Ok(Recovered { mark, mark_file, mark_path, segment, segments, durable, epoch, mended })
 }
 
 /// The refusal of segments whose mark is gone; names what can still be read in them.
 fn without_mark(io: &dyn StorageIo, directory: &Path, listing: &Listing, what: &str) -> StorageError {
-    let header = |number: u32| open_segment(io, directory, number).ok().flatten();
-    let first_seq = listing.segments.first().and_then(|first| header(*first)).map_or(0, |(h, _)| h.first_seq);
-    let last = listing.segments.last().and_then(|last| header(*last));
-    let last_seq = last.map_or(first_seq, |(header, file)| walk_all(&header, file).last_seq);
+    let found = |name: Option<&(u32, u16)>| name.and_then(|name| open_segment(io, directory, *name).ok().flatten());
+    let first_seq = found(listing.segments.first()).map_or(0, |first| first.header.first_seq);
+    let last_seq = found(listing.segments.last()).map_or(first_seq, |last| walk_all(&last).last_seq);
     StorageError::Damaged { path: directory.to_owned(), first_seq, last_seq, what: what.into() }
 }
 
-/// A segment's header and file; `None` when its header is not whole.
-fn open_segment(io: &dyn StorageIo, directory: &Path, number: u32) -> Result<Option<SegmentFile>, StorageError> {
-    let path = directory.join(segment_name(number));
+/// `None` when the segment's header is not whole.
+fn open_segment(
+    io: &dyn StorageIo,
+    directory: &Path,
+    (number, generation): (u32, u16),
+) -> Result<Option<Found>, StorageError> {
+    let path = directory.join(segment_name(number, generation));
     let file = io.open(&path).map_err(StorageError::io("open", &path))?;
-    let mut bytes = [0; SEGMENT_HEADER_BYTES as usize];
-    let count = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", &path))?;
-    let header = SegmentHeader::from_bytes(&bytes[..count], &path)?;
-    Ok(header.filter(|header| header.number == number).map(|header| (header, file)))
+    let Some(header) = SegmentHeader::read(&*file, number, generation, &path)? else { return Ok(None) };
+    let length = file.length().map_err(StorageError::io("read", &path))?;
+    Ok(Some(Found { header, file, length }))
 }
 
 /// As far as the segment is whole.
-fn walk_all(header: &SegmentHeader, file: Arc<dyn StorageFile>) -> Reached {
-    let mut reached = Reached { last_seq: header.first_seq.saturating_sub(1), end: u64::from(SEGMENT_HEADER_BYTES) };
-    let Ok(length) = file.length() else { return reached };
-    let mut walk = CommitWalk::new(file, header.first_seq, length);
-    while let Ok(Walked::Commit { end, last_seq }) = walk.next_commit() {
-        reached = Reached { last_seq, end };
+fn walk_all(found: &Found) -> Reached {
+    let mut reached = Reached::beginning(&found.header);
+    let mut walk = CommitWalk::new(found.file.clone(), found.header.first_seq, found.length);
+    while let Ok(Walked::Commit(commit)) = walk.next_commit() {
+        reached = Reached::behind(&commit);
     }
     reached
 }
@@ -137,108 +168,131 @@ impl Recovery<'_> {
                 "the high-water mark contradicts itself",
             ));
         }
-        let newest = listing.segments.last().copied().unwrap_or(0).max(marked);
+        let newest = listing.segments.last().map_or(marked, |(number, _)| marked.max(*number));
+        let mut before: Option<Found> = None;
         for number in oldest..=newest {
-            let found = if listing.segments.binary_search(&number).is_ok() {
-                open_segment(self.io, self.directory, number)?
-            } else {
-                return Err(self.gone(listing, number, "is missing"));
+            let found = match self.choose(listing, number)? {
+                Ok(found) => found,
+                Err(how) => return Err(self.gone(listing, before.as_ref(), number, how)),
             };
-            let Some((header, file)) = found else {
-                return Err(self.gone(listing, number, "has no whole header"));
-            };
-            if header.log_id != self.mark.log_id {
-                return Err(self.gone(listing, number, "belongs to another log"));
+            self.check_joint(before.as_ref(), &found)?;
+            if let Some(last) = self.segments.last_mut() {
+                last.sealed = Some(last.header.sealed_by(&found.header));
             }
-            self.check_joint(&header)?;
-            self.files.push((header, file));
+            self.segments.push(Held { header: found.header.clone(), sealed: None });
+            if let Some(passed) = before.replace(found)
+                && passed.header.number >= marked
+            {
+                self.unproven.push(passed);
+            }
         }
+        self.unproven.extend(before);
         Ok(())
     }
 
-    /// Whether `header` continues the last segment checked.
-    fn check_joint(&self, header: &SegmentHeader) -> Result<(), StorageError> {
-        let Some((before, file)) = self.files.last() else {
+    /// The generation of a segment that holds: the highest that is whole. Inside, what is wrong with
+    /// the highest when none is.
+    fn choose(&mut self, listing: &Listing, number: u32) -> Result<Result<Found, &'static str>, StorageError> {
+        let mut wrong = None;
+        let mut chosen = None;
+        for (_, generation) in listing.segments.iter().rev().filter(|(other, _)| *other == number) {
+            let name = segment_name(number, *generation);
+            if chosen.is_some() {
+                self.leftovers.push(name);
+                continue;
+            }
+            let how = match open_segment(self.io, self.directory, (number, *generation))? {
+                None => "has no whole header",
+                Some(found) if found.header.log_id != self.mark.log_id => "belongs to another log",
+                Some(found) if *generation > 0 && found.length != found.header.own_bytes => {
+                    "is not as long as it was made"
+                }
+                Some(found) => {
+                    chosen = Some(found);
+                    continue;
+                }
+            };
+            wrong = wrong.or(Some(how));
+        }
+        Ok(chosen.ok_or(wrong.unwrap_or("is missing")))
+    }
+
+    /// Whether `next` continues the segment before it.
+    fn check_joint(&self, before: Option<&Found>, next: &Found) -> Result<(), StorageError> {
+        let header = &next.header;
+        let Some(before) = before else {
             if header.first_seq == self.mark.oldest_seq {
                 return Ok(());
             }
             let last = header.first_seq.saturating_sub(1);
             return Err(self.damaged(self.mark.oldest_seq, last, "the oldest segment begins too late"));
         };
-        let path = self.directory.join(segment_name(before.number));
-        let length = file.length().map_err(StorageError::io("read", &path))?;
-        if length != header.previous_bytes || header.first_seq < before.first_seq {
-            let from = walk_all(before, file.clone()).last_seq + 1;
-            let what = format!(
-                "{} is {length} bytes long and was {} when it was sealed",
-                segment_name(before.number),
-                header.previous_bytes
-            );
-            return Err(self.damaged(from.min(header.first_seq), header.first_seq.saturating_sub(1), what));
+        let sealed = before.header.sealed_by(header);
+        if before.length == sealed.end
+            && before.header.first_seq <= header.first_seq
+            && sealed.last_seq.checked_add(1) == Some(header.first_seq)
+        {
+            return Ok(());
         }
-        Ok(())
+        let from = walk_all(before).last_seq + 1;
+        let what = format!(
+            "{} is {} bytes long and was {} when it was sealed",
+            segment_name(before.header.number, before.header.generation),
+            before.length,
+            sealed.end
+        );
+        Err(self.damaged(from.min(header.first_seq), header.first_seq.saturating_sub(1), what))
     }
 
     /// The refusal of a segment that is not there, with the numbers that were in it.
-    fn gone(&self, listing: &Listing, number: u32, how: &str) -> StorageError {
-        let before = self.files.last().map(|(header, file)| walk_all(header, file.clone()).last_seq + 1);
-        let after = listing.segments.iter().filter(|other| **other > number);
-        let after = after.filter_map(|other| open_segment(self.io, self.directory, *other).ok().flatten());
-        let after = after.map(|(header, _)| header.first_seq.saturating_sub(1)).next();
-        let first_seq = before.unwrap_or(self.mark.oldest_seq);
-        let last_seq = after.unwrap_or(self.mark.durable.last_seq);
-        self.damaged(first_seq, last_seq, format!("{} {how}", segment_name(number)))
+    fn gone(&self, listing: &Listing, before: Option<&Found>, number: u32, how: &str) -> StorageError {
+        let behind = listing.segments.iter().filter(|(other, _)| *other > number);
+        let mut behind = behind.filter_map(|name| open_segment(self.io, self.directory, *name).ok().flatten());
+        let last_seq = behind.next().map_or(self.mark.durable.last_seq, |next| next.header.first_seq.saturating_sub(1));
+        let first_seq = before.map_or(self.mark.oldest_seq, |before| walk_all(before).last_seq + 1);
+        let generation = listing.generation_of(number).unwrap_or(0);
+        self.damaged(first_seq, last_seq, format!("{} {how}", segment_name(number, generation)))
     }
 
     /// Reads the segment of the mark, and those after it, in full.
-    fn check_contents(&self, epoch: u64, mended: &mut Vec<Mended>) -> Result<(Segment, u64), StorageError> {
-        let marked = self.mark.durable.end;
-        let last_index = self.files.len() - 1;
-        let mut last_seq = 0;
-        let first_index = (marked.segment - self.mark.oldest_segment) as usize;
-        for (index, (header, file)) in self.files.iter().enumerate().skip(first_index) {
-            let path = self.directory.join(segment_name(header.number));
-            let length = file.length().map_err(StorageError::io("read", &path))?;
-            let mut walk = CommitWalk::new(file.clone(), header.first_seq, length);
-            let mut reached =
-                Reached { last_seq: header.first_seq.saturating_sub(1), end: u64::from(SEGMENT_HEADER_BYTES) };
-            if index == first_index {
-                reached = self.walk_to_mark(&mut walk, &path, reached)?;
-            } else if header.first_seq != last_seq + 1 {
-                return Err(self.damaged(
-                    last_seq + 1,
-                    header.first_seq.saturating_sub(1),
-                    "events between two segments are missing",
-                ));
+    fn check_contents(&self, epoch: u64, mended: &mut Vec<Mended>) -> Result<(Segment, Reached), StorageError> {
+        let mut before: Option<Reached> = None;
+        let mut unproven = self.unproven.iter().peekable();
+        while let Some(Found { header, file, length }) = unproven.next() {
+            let path = self.directory.join(segment_name(header.number, header.generation));
+            if header.generation > 0 {
+                // One that is still being written, or that the mark lies in, is never written anew.
+                let what = "a segment behind the high-water mark was written anew";
+                return Err(self.damaged(header.first_seq, header.last_seq, what));
+            }
+            let mut walk = CommitWalk::new(file.clone(), header.first_seq, *length);
+            let mut reached = Reached::beginning(header);
+            match &before {
+                None => reached = self.walk_to_mark(&mut walk, &path, reached)?,
+                Some(before) if (before.last_seq, before.chain) == (reached.last_seq, reached.chain) => {}
+                Some(before) => {
+                    let last_seq = header.first_seq.saturating_sub(1);
+                    return Err(self.damaged(before.last_seq + 1, last_seq, "events between two segments are missing"));
+                }
             }
             let kept_from = reached.end;
             reached = walk_tail(&mut walk, &path, reached)?;
-            last_seq = reached.last_seq;
-            if index < last_index {
+            if let Some(next) = unproven.peek() {
                 // The next segment was begun only after this one was complete and durable.
-                if reached.end != length {
-                    let next_seq = self.files[index + 1].0.first_seq;
-                    return Err(self.damaged(
-                        last_seq + 1,
-                        next_seq.saturating_sub(1),
-                        "a sealed segment is not whole",
-                    ));
+                if reached.end != *length {
+                    let last_seq = next.header.first_seq.saturating_sub(1);
+                    return Err(self.damaged(reached.last_seq + 1, last_seq, "a sealed segment is not whole"));
                 }
+                before = Some(reached);
                 continue;
             }
-            let mut segment = Segment {
-                file: file.clone(),
-                path,
-                number: header.number,
-                end: reached.end,
-                allocated: length,
-                bytes_max: self.segment_bytes,
-            };
+            let (number, end, allocated, bytes_max) = (header.number, reached.end, *length, self.segment_bytes);
+            let mut segment = Segment { file: file.clone(), path, number, end, allocated, bytes_max };
             settle_kept(&segment, kept_from)?;
             if let Some(cut) = cut_tail(self.io, self.directory, &mut segment, epoch)? {
                 mended.push(cut);
             }
-            return Ok((segment, last_seq));
+            return Ok((segment, reached));
         }
         Err(self.damaged(self.mark.oldest_seq, self.mark.durable.last_seq, "the segment of the mark is missing"))
     }
@@ -249,8 +303,8 @@ impl Recovery<'_> {
         let mut reached = from;
         while reached.end < u64::from(marked.end.offset) {
             let what = match walk.next_commit().map_err(StorageError::io("read", path))? {
-                Walked::Commit { end, last_seq } => {
-                    reached = Reached { last_seq, end };
+                Walked::Commit(commit) => {
+                    reached = Reached::behind(&commit);
                     continue;
                 }
                 Walked::End => "the log ends before its high-water mark",
@@ -261,15 +315,28 @@ impl Recovery<'_> {
         if reached.end != u64::from(marked.end.offset) || reached.last_seq != marked.last_seq {
             return Err(self.damaged(reached.last_seq, marked.last_seq, "the log and its high-water mark disagree"));
         }
+        if reached.chain != marked.chain {
+            let what = "the hash chain of the log and its high-water mark disagree";
+            return Err(self.damaged(from.last_seq + 1, marked.last_seq, what));
+        }
         Ok(reached)
+    }
+
+    /// What no longer holds goes, once everything that does is proven.
+    fn remove_leftovers(&self, mended: &mut Vec<Mended>) -> Result<(), StorageError> {
+        for name in &self.leftovers {
+            create::remove_leftover(self.io, self.directory, name.clone(), mended)?;
+        }
+        Ok(())
     }
 }
 
-/// Whole commits behind the mark are kept: they may have been acknowledged.
+/// Whole commits behind the mark are kept, as long as they continue the hash chain: they may have been
+/// acknowledged.
 fn walk_tail(walk: &mut CommitWalk, path: &Path, from: Reached) -> Result<Reached, StorageError> {
     let mut reached = from;
-    while let Walked::Commit { end, last_seq } = walk.next_commit().map_err(StorageError::io("read", path))? {
-        reached = Reached { last_seq, end };
+    while let Walked::Commit(commit) = walk.next_chained(reached.chain).map_err(StorageError::io("read", path))? {
+        reached = Reached::behind(&commit);
     }
     Ok(reached)
 }

@@ -37,8 +37,9 @@ impl Segment {
         header: &SegmentHeader,
         bytes_max: u64,
     ) -> Result<Self, StorageError> {
-        let path = directory.join(segment_name(header.number));
-        let unfinished = directory.join(segment_name(header.number) + UNFINISHED);
+        let name = segment_name(header.number, header.generation);
+        let path = directory.join(&name);
+        let unfinished = directory.join(name + UNFINISHED);
         let file = io.create(&unfinished).map_err(StorageError::io("create", &unfinished))?;
         let end = u64::from(SEGMENT_HEADER_BYTES);
         let mut segment = Self { file, path: unfinished, number: header.number, end, allocated: end, bytes_max };

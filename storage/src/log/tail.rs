@@ -1,71 +1,15 @@
-//! The end of a log as recovery finds it: whole commits, then perhaps a torn one.
+//! The end of a log as recovery finds it: behind the last whole commit perhaps a torn one, which is
+//! copied aside and cut off.
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-use super::format::SEGMENT_HEADER_BYTES;
 use super::recovery::Mended;
 use super::segment::Segment;
-use super::storage_io::{StorageFile, StorageIo};
-use super::window::{Step, Window};
+use super::storage_io::StorageIo;
 use crate::StorageError;
 
 const COPY_BYTES: usize = 256 * 1024;
-
-/// Walks whole commits from the beginning of a segment, checking every byte.
-pub(super) struct CommitWalk {
-    window: Window,
-    offset: u64,
-    next_seq: u64,
-}
-
-pub(super) enum Walked {
-    /// A whole commit: where it ends and its last number.
-    Commit { end: u64, last_seq: u64 },
-    /// No block follows.
-    End,
-    /// Something follows that is no whole commit.
-    Torn(&'static str),
-}
-
-impl CommitWalk {
-    pub fn new(file: Arc<dyn StorageFile>, first_seq: u64, length: u64) -> Self {
-        let offset = u64::from(SEGMENT_HEADER_BYTES);
-        Self { window: Window::new(file, length), offset, next_seq: first_seq }
-    }
-
-    /// # Errors
-    /// When the operating system refuses.
-    pub fn next_commit(&mut self) -> io::Result<Walked> {
-        let mut offset = self.offset;
-        let (mut count, mut first_seq, mut last_seq) = (0u64, u64::MAX, 0);
-        loop {
-            let stored = match self.window.header(offset)? {
-                Step::Block(stored) => stored,
-                Step::End if count == 0 => return Ok(Walked::End),
-                Step::End => return Ok(Walked::Torn("a commit is not complete")),
-                Step::Damage(what) => return Ok(Walked::Torn(what)),
-            };
-            if !self.window.content_is_whole(offset, &stored)? {
-                return Ok(Walked::Torn("a block's content does not match its checksum"));
-            }
-            count += u64::from(stored.header.count);
-            first_seq = first_seq.min(stored.header.first_seq);
-            last_seq = last_seq.max(stored.header.last_seq);
-            offset += stored.stored_bytes as u64;
-            if stored.header.end_of_commit {
-                break;
-            }
-        }
-        if first_seq != self.next_seq || last_seq.checked_sub(first_seq) != count.checked_sub(1) {
-            return Ok(Walked::Torn("a commit does not continue the one before it"));
-        }
-        self.offset = offset;
-        self.next_seq = last_seq + 1;
-        Ok(Walked::Commit { end: offset, last_seq })
-    }
-}
 
 /// Cuts off what follows the segment's end, if anything but zeros does, after copying it aside.
 pub(super) fn cut_tail(

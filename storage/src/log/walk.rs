@@ -13,6 +13,8 @@ use crate::event::EventView;
 /// Remembered beginnings of commits lie at least this far apart.
 const HINTS_APART_BYTES: u32 = 256 * 1024;
 const HINTS_MAX: usize = 4096;
+/// Times that a walk begins again because a segment was written anew under it.
+const LOOKS_MAX: u32 = 100;
 
 /// Iterator over the blocks of a log in file order, up to the durable end when it was made. Ends
 /// after the first error.
@@ -21,31 +23,31 @@ pub struct BlockWalk {
     durable: Durable,
     at: Position,
     segment: Option<(SegmentView, Window)>,
+    ended: bool,
 }
 
 impl BlockWalk {
     pub(super) fn new(reader: Reader, from: Position, durable: Durable) -> Self {
         let at = Position { offset: from.offset.max(SEGMENT_HEADER_BYTES), ..from };
-        Self { reader, durable, at, segment: None }
+        let same = (at.segment, at.generation) == (durable.end.segment, durable.end.generation);
+        let ended = at.segment > durable.end.segment || same && at.offset >= durable.end.offset;
+        Self { reader, durable, at, segment: None, ended }
     }
 
     fn step(&mut self) -> Result<Option<BlockRef>, StorageError> {
-        while self.at < self.durable.end {
-            let (view, window) = match &mut self.segment {
-                Some(open) if open.0.header.number == self.at.segment => open,
-                other => {
-                    let view = self.reader.segment(self.at.segment, &self.durable)?;
-                    let window = Window::new(view.file.clone(), view.end);
-                    other.insert((view, window))
-                }
-            };
+        while !self.ended {
+            if self.segment.is_none() && !self.enter(Some(self.at.generation))? {
+                self.pass_on()?;
+                continue;
+            }
+            let Some((view, window)) = &mut self.segment else { continue };
             let offset = u64::from(self.at.offset);
-            let step = window.header(offset).map_err(StorageError::io("read", self.reader.path_of(self.at.segment)))?;
+            let step = window.header(offset).map_err(StorageError::io("read", self.reader.path_of(&view.header)))?;
             let stored = match step {
                 Step::Block(stored) => stored,
                 Step::Damage(what) => return Err(self.reader.damaged(view, what)),
                 Step::End if offset >= view.end => {
-                    self.at = Position { segment: self.at.segment + 1, offset: SEGMENT_HEADER_BYTES };
+                    self.pass_on()?;
                     continue;
                 }
                 Step::End => return Err(self.reader.damaged(view, "zeros where a block should be")),
@@ -58,6 +60,30 @@ impl BlockWalk {
         }
         Ok(None)
     }
+
+    /// Opens the segment at which the walk stands, in the generation given or whichever holds; false
+    /// when it is gone.
+    fn enter(&mut self, generation: Option<u16>) -> Result<bool, StorageError> {
+        let Some(view) = self.reader.segment(self.at.segment, generation, &self.durable)? else { return Ok(false) };
+        self.at.generation = view.header.generation;
+        let window = Window::new(view.file.clone(), view.end);
+        self.segment = Some((view, window));
+        Ok(true)
+    }
+
+    /// Goes to the beginning of the next segment that is there; ends behind the durable one.
+    fn pass_on(&mut self) -> Result<(), StorageError> {
+        while self.at.segment < self.durable.end.segment {
+            let behind = self.reader.set().after(self.at.segment);
+            let Some(next) = behind.filter(|next| next.number() <= self.durable.end.segment) else { break };
+            self.at = next.start();
+            if self.enter(None)? {
+                return Ok(());
+            }
+        }
+        self.ended = true;
+        Ok(())
+    }
 }
 
 impl Iterator for BlockWalk {
@@ -65,9 +91,7 @@ impl Iterator for BlockWalk {
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
-        if step.is_err() {
-            self.at = self.durable.end;
-        }
+        self.ended |= step.is_err();
         step.transpose()
     }
 }
@@ -79,15 +103,23 @@ impl Reader {
     /// # Errors
     /// When the log cannot be read or is damaged on the way.
     pub fn position_before(&self, seq: u64) -> Result<Position, StorageError> {
+        for _ in 0..LOOKS_MAX {
+            match self.look_before(seq) {
+                Err(StorageError::Moved) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(StorageError::Moved)
+    }
+
+    fn look_before(&self, seq: u64) -> Result<Position, StorageError> {
         let durable = self.durable()?;
         if seq > durable.last_seq {
             return Ok(durable.end);
         }
-        if seq <= self.first_seq() {
-            return Ok(self.start());
-        }
-        let mut start = self.segment_start(seq, durable.end.segment)?;
-        start = start.max(self.hints().before(seq).unwrap_or(start));
+        let Some(held) = self.set().holding(seq) else { return Ok(self.start()) };
+        let mut start = held.start();
+        start = self.hints().between(start, seq).unwrap_or(start);
         let (mut commit_at, mut commit_first) = (start, None);
         for block in BlockWalk::new(self.clone(), start, durable) {
             let block = block?;
@@ -106,20 +138,6 @@ impl Reader {
         Ok(commit_at)
     }
 
-    /// The first block of the newest segment that begins at or before `seq`.
-    fn segment_start(&self, seq: u64, newest: u32) -> Result<Position, StorageError> {
-        let (mut low, mut high) = (self.start().segment, newest);
-        while low < high {
-            let middle = high - (high - low) / 2;
-            if self.segment_header(middle)?.first_seq <= seq {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        Ok(Position { segment: low, offset: SEGMENT_HEADER_BYTES })
-    }
-
     /// Visits the events from `from_seq` on, strictly in order of `seq`, up to the durable end at
     /// this moment. Blocks that `wants` declines are passed over unread.
     ///
@@ -131,42 +149,66 @@ impl Reader {
         wants: &dyn Fn(&BlockHeader) -> bool,
         visit: &mut dyn FnMut(&EventView<'_>) -> ControlFlow<()>,
     ) -> Result<(), StorageError> {
-        let from = self.position_before(from_seq)?;
+        let mut scan = Scan { reader: self, next_seq: from_seq, until: self.durable()?, wants, visit };
+        let mut looks = 0;
+        loop {
+            let began_at = scan.next_seq;
+            match scan.go() {
+                // What was visited is not visited again: the scan goes on behind it.
+                Err(StorageError::Moved) if looks < LOOKS_MAX => {}
+                outcome => return outcome,
+            }
+            looks = if scan.next_seq > began_at { 0 } else { looks + 1 };
+        }
+    }
+}
+
+/// A scan on its way.
+struct Scan<'a> {
+    reader: &'a Reader,
+    /// Events before this one are done with.
+    next_seq: u64,
+    until: Durable,
+    wants: &'a dyn Fn(&BlockHeader) -> bool,
+    visit: &'a mut dyn FnMut(&EventView<'_>) -> ControlFlow<()>,
+}
+
+impl Scan<'_> {
+    fn go(&mut self) -> Result<(), StorageError> {
+        let from = self.reader.position_before(self.next_seq)?;
         let mut commit: Vec<Block> = Vec::new();
-        for block in self.blocks(from)? {
-            let block = block?;
-            if block.header.last_seq >= from_seq && wants(&block.header) {
-                commit.push(self.load(block.position)?);
+        let mut last_seq = 0;
+        for block in BlockWalk::new(self.reader.clone(), from, self.until) {
+            let BlockRef { position, header, .. } = block?;
+            last_seq = last_seq.max(header.last_seq);
+            if header.last_seq >= self.next_seq && !header.removed && (self.wants)(&header) {
+                commit.push(self.reader.load(position)?);
             }
-            if block.header.end_of_commit && visit_commit(self, &commit, from_seq, visit)?.is_break() {
-                return Ok(());
-            }
-            if block.header.end_of_commit {
+            if header.end_of_commit {
+                if self.visit_commit(&commit)?.is_break() {
+                    return Ok(());
+                }
                 commit.clear();
+                self.next_seq = self.next_seq.max(last_seq + 1);
             }
         }
         Ok(())
     }
-}
 
-/// The events of one commit, which its blocks hold session by session, in order of `seq`.
-fn visit_commit(
-    reader: &Reader,
-    blocks: &[Block],
-    from_seq: u64,
-    visit: &mut dyn FnMut(&EventView<'_>) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, StorageError> {
-    let mut events = Vec::new();
-    for block in blocks {
-        for event in block.events() {
-            events.push(event.map_err(|error| reader.undecodable(&block.header, error))?);
+    /// The events of one commit, which its blocks hold session by session, in order of `seq`.
+    fn visit_commit(&mut self, blocks: &[Block]) -> Result<ControlFlow<()>, StorageError> {
+        let mut events = Vec::new();
+        for block in blocks {
+            for event in block.events() {
+                events.push(event.map_err(|error| self.reader.undecodable(&block.header, error))?);
+            }
         }
-    }
-    events.sort_by_key(|event| event.seq);
-    for event in events.iter().filter(|event| event.seq >= from_seq) {
-        if visit(event).is_break() {
-            return Ok(ControlFlow::Break(()));
+        events.sort_by_key(|event| event.seq);
+        for event in events.iter().filter(|event| event.seq >= self.next_seq) {
+            if (self.visit)(event).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
+        Ok(ControlFlow::Continue(()))
     }
-    Ok(ControlFlow::Continue(()))
 }

@@ -11,16 +11,19 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use super::chain::{Chain, Unclaimed};
 use super::encode::Encoder;
 use super::format::SegmentHeader;
 use super::mark_keeper::MarkKeeper;
 use super::queue::{CLOSED, Queue, Request, Work};
 use super::segment::Segment;
+use super::segments::{Sealed, SegmentSet};
 use super::storage_io::StorageIo;
 use super::{Appended, Durable, Position};
 use crate::StorageError;
 use crate::event::catalog::LogSealed;
 use crate::event::{Context, Draft, Symbol};
+use crate::limits::SEGMENT_NUMBER_MAX;
 use crate::time::Clock;
 
 /// What the writer has done, for health and metrics.
@@ -39,8 +42,12 @@ pub(super) struct Writer {
     pub log_id: [u8; super::format::LOG_ID_BYTES],
     pub epoch: u64,
     pub segment: Segment,
+    pub segments: Arc<SegmentSet>,
     pub marks: MarkKeeper,
     pub encoder: Encoder,
+    /// Behind the last event written.
+    pub chain: Chain,
+    pub unclaimed: Arc<Unclaimed>,
     pub durable: watch::Sender<Durable>,
     pub progress: Arc<Mutex<Progress>>,
     pub next_seq: u64,
@@ -116,23 +123,32 @@ impl Writer {
         let first_seq = self.next_seq;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        let after = self.encoder.commit(drafts, first_seq, self.clock.now_micros(), &mut buffer);
+        let (now_micros, mut after) = (self.clock.now_micros(), first_seq);
+        let before = self.chain.hash;
+        self.chain.trail.clear();
+        for draft in drafts {
+            self.chain.add(self.encoder.add(draft.session_id.as_ref(), after, now_micros, &draft.body));
+            after += 1;
+        }
         let appended = Appended { first_seq, last_seq: after - 1 };
         if after == first_seq {
             return Ok(appended);
         }
-        self.write(&buffer, first_seq)?;
+        self.encoder.end_commit(self.chain.hash, &mut buffer);
+        self.write(&buffer, first_seq, before)?;
         self.buffer = buffer;
         self.next_seq = after;
         self.epoch_events += after - first_seq;
         self.publish(after - 1, false)?;
+        self.unclaimed.add(first_seq, after - 1, &self.chain);
         Ok(appended)
     }
 
-    fn write(&mut self, bytes: &[u8], first_seq: u64) -> Result<(), StorageError> {
+    /// Writes a commit that begins with `first_seq` behind the chain hash `before`.
+    fn write(&mut self, bytes: &[u8], first_seq: u64, before: [u8; 32]) -> Result<(), StorageError> {
         let length = bytes.len() as u64;
         if self.segment.is_full_for(length) {
-            self.roll(first_seq)?;
+            self.roll(first_seq, before)?;
         }
         self.segment.make_room(length)?;
         self.segment.write(bytes, self.segment.end)?;
@@ -148,9 +164,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Seals the segment at its true length and begins the next one with `first_seq`.
-    fn roll(&mut self, first_seq: u64) -> Result<(), StorageError> {
+    /// Seals the segment at its true length and begins the next one with `first_seq`, behind the chain
+    /// hash `before`. The mark moves into the new segment before anybody learns that the old one is
+    /// sealed, so no mark ever points into a segment that may be written anew.
+    fn roll(&mut self, first_seq: u64, before: [u8; 32]) -> Result<(), StorageError> {
+        if self.segment.number >= SEGMENT_NUMBER_MAX {
+            return Err(StorageError::Limit { name: "segments of one log", limit: u64::from(SEGMENT_NUMBER_MAX) });
+        }
         self.segment.cut_to_end()?;
+        let sealed = Sealed { end: self.segment.end, last_seq: first_seq - 1 };
         let header = SegmentHeader {
             number: self.segment.number + 1,
             log_id: self.log_id,
@@ -158,19 +180,32 @@ impl Writer {
             first_seq,
             created_micros: self.clock.now_micros(),
             previous_bytes: self.segment.end,
+            chain: before,
+            generation: 0,
+            own_bytes: 0,
+            last_seq: 0,
         };
         self.segment = Segment::create(&*self.io, &self.directory, &header, self.segment.bytes_max)?;
+        let durable = Durable { last_seq: sealed.last_seq, end: self.end()?, chain: before };
+        self.marks.advance(durable, false)?;
+        self.segments.roll(sealed, header);
+        self.durable.send_replace(durable);
         Ok(())
     }
 
-    /// The log is durable up to `last_seq`: first on record, then known.
-    fn publish(&mut self, last_seq: u64, clean: bool) -> Result<(), StorageError> {
+    /// Where the log ends.
+    fn end(&self) -> Result<Position, StorageError> {
         let offset = u32::try_from(self.segment.end).map_err(|_| StorageError::Io {
             action: "extend",
             path: self.segment.path.clone(),
             source: io::ErrorKind::FileTooLarge.into(),
         })?;
-        let durable = Durable { last_seq, end: Position { segment: self.segment.number, offset } };
+        Ok(Position { segment: self.segment.number, generation: 0, offset })
+    }
+
+    /// The log is durable up to `last_seq`: first on record, then known.
+    fn publish(&mut self, last_seq: u64, clean: bool) -> Result<(), StorageError> {
+        let durable = Durable { last_seq, end: self.end()?, chain: self.chain.hash };
         self.marks.advance(durable, clean)?;
         self.durable.send_replace(durable);
         Ok(())

@@ -1,5 +1,6 @@
 //! Promises of the log, one module each, through its public face and the faulty storage beneath it.
 
+mod chain;
 mod crash;
 mod damage;
 mod faults;

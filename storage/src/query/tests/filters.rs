@@ -45,6 +45,8 @@ fn matched(filter: &EventFilter) -> Vec<&'static str> {
             pages: view.context(crate::event::codec::ContextField::PageId).map_or(0, page_bit),
             raw_bytes: record.len() as u32,
             end_of_commit: true,
+            removed: false,
+            chain: [0; 32],
         };
         if compiled.matches(&view) {
             assert!(compiled.matches_block(&header), "{name} would be passed over by {filter:?}");
@@ -104,6 +106,8 @@ fn blocks_are_ruled_out_by_their_headers() {
         pages: page_bit("t-1"),
         raw_bytes: 1,
         end_of_commit: true,
+        removed: false,
+        chain: [0; 32],
     };
     let out = [
         of_session("s-2"),
