@@ -2,9 +2,11 @@
 //!
 //! Read in this order: [`event`] (the catalogue every other product is made from), [`log`] (the
 //! append-only truth), [`index`] (derived and disposable), [`query`] (filters, cursors, pages),
-//! [`artifact`] (bytes too heavy for the log). This crate knows no other crate of the workspace.
+//! [`artifact`] (bytes too heavy for the log), [`disk`] (the room there is). This crate knows no other
+//! crate of the workspace.
 
 pub mod artifact;
+pub mod disk;
 pub mod error;
 pub mod event;
 pub mod ids;

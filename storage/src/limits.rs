@@ -32,6 +32,15 @@ pub const ARTIFACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Content put in the artifact store counts as needed for this long, whether or not an event names it
 /// already.
 pub const ARTIFACT_PIN_SECONDS: u64 = 600;
+/// Watermarks are percentages of the file system, of which no more than this is reckoned with: a
+/// few percent of a large disk are far more than everything that is under way.
+pub const DISK_RECKONED_BYTES_MAX: u64 = 20 * 1024 * 1024 * 1024;
+/// A level of the disk is left only when this much more is free than it took to come into it.
+pub const DISK_MARGIN_PERCENT: u64 = 1;
+/// Room kept in hand for an orderly end on a full disk.
+pub const BALLAST_BYTES_DEFAULT: u64 = 16 * 1024 * 1024;
+/// No more of the file system than this is kept in hand.
+pub const BALLAST_SHARE_PERCENT_MAX: u64 = 5;
 /// One page of any evidence list.
 pub const PAGE_LIMIT_MAX: usize = 500;
 /// One page of any evidence list when the caller names no limit.
