@@ -11,6 +11,7 @@
 //! acts: it ends, and its outcome is on record. A call that only reads is dropped instead, so that
 //! waiting for something nobody waits for does not hold up the session.
 
+mod admission;
 mod shown;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use storage::event::catalog::{CallAccepted, CallCancelled, CallEntered, CallRejected, CallSettled};
-use storage::event::{Context, Draft, Symbol};
+use storage::event::{Context, Draft, Kind, Symbol};
 use storage::ids::{OperationId, Owner, random_uuid};
 use storage::time::now_micros;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,8 @@ struct Progress {
     target: Target,
     queue: Duration,
     entered: bool,
+    /// The disk has no room for the call's own events: they are counted, and declared later.
+    off_record: bool,
 }
 
 impl Progress {
@@ -91,6 +94,7 @@ pub async fn call(
         target: Target::default(),
         queue: Duration::ZERO,
         entered: false,
+        off_record: admission::is_off_record(&gateway, &tool.facts),
     };
     let result = match prepare(&gateway, tool, raw, &progress, cancelled) {
         Ok(call) => {
@@ -115,10 +119,7 @@ fn prepare(
     progress: &Progress,
     cancelled: CancellationToken,
 ) -> Result<Call, Fault> {
-    match gateway.ready() {
-        Err(fault) if fault.code() == Code::LogUnavailable && reads_the_record(&tool.facts) => {}
-        ready => ready?,
-    }
+    admission::admit(gateway, &tool.facts)?;
     let arguments = validate::arguments(tool.facts.parameters, raw).map_err(|problems| Fault::invalid(&problems))?;
     let session = match tool.facts.lane {
         Lane::Free => {
@@ -164,22 +165,25 @@ fn deadline(gateway: &Gateway, arguments: &Arguments) -> Deadline {
     Deadline::after(asked.min(limit))
 }
 
-/// What touches no browser and changes nothing goes on when the log can record no more: what stands on
-/// record stays readable.
-fn reads_the_record(facts: &ToolFacts) -> bool {
-    facts.effect.read_only && facts.lane == Lane::Free
-}
-
 async fn reject(gateway: &Gateway, facts: &ToolFacts, progress: &Progress, fault: &Fault) -> Result<(), Fault> {
     let problems = fault.details().get("problems").map(|problems| gateway.redactor.json(problems));
     let code = Symbol::fold(fault.shown_code().as_str());
     let rejected = CallRejected { tool: Symbol::fold(facts.name), code, problems };
-    gateway.journal.commit_one(&progress.context(), &rejected).await?;
+    match gateway.journal.commit_one(&progress.context(), &rejected).await {
+        // Nothing was done, so the refusal itself is told all the same.
+        Err(error) if error.is_full() => gateway.journal.miss(&[Kind::CallRejected]),
+        recorded => _ = recorded?,
+    }
     Ok(())
 }
 
 /// From acceptance to the tool's own result.
 async fn perform(gateway: &Gateway, tool: &'static Tool, call: Call, progress: &mut Progress) -> Result<Output, Fault> {
+    if progress.off_record {
+        gateway.journal.miss(&[Kind::CallAccepted, Kind::CallEntered, Kind::CallSettled]);
+        progress.entered = true;
+        return run(gateway, tool, &call, progress).await;
+    }
     let accepted = CallAccepted {
         tool: Symbol::fold(tool.facts.name),
         arguments: shown::arguments(gateway, tool, &call),
@@ -311,9 +315,12 @@ async fn settle(gateway: &Gateway, tool: &Tool, progress: &Progress, result: Res
         queue_ms: milliseconds(progress.queue),
         result_bytes: reply.data_bytes,
     };
-    match gateway.journal.commit_one(&progress.context(), &settled).await {
+    if progress.off_record {
+        return answer;
+    }
+    match gateway.journal.commit_or_leave(vec![Draft::new(&progress.context(), &settled)]).await {
         Ok(_) => answer,
-        Err(_) if reads_the_record(&tool.facts) => answer,
+        Err(_) if admission::reads_the_record(&tool.facts) => answer,
         // What was not recorded is not told: the caller learns that the outcome is unknown.
         Err(error) => self::answer(gateway, tool, progress, Err(error.into()), None).await,
     }
@@ -344,7 +351,7 @@ async fn answer(
     let room = bytes_max - image.as_ref().map_or(0, Image::wire_bytes);
     let (result, artifacts) = match result {
         Ok(output) => (Ok(output.data), output.artifacts),
-        Err(fault) => (Err(fault), Vec::new()),
+        Err(fault) => (Err(admission::with_room(gateway, fault)), Vec::new()),
     };
     let operation = Operation {
         id: progress.operation_id.clone(),

@@ -159,9 +159,7 @@ impl From<StorageError> for Fault {
             StorageError::Moved => log_unavailable("it was being written anew"),
             StorageError::Full { .. } => Self::new(Code::DiskLow),
             StorageError::Format { .. } => log_unavailable("the log's format is unknown to this version"),
-            StorageError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                Self::new(Code::DiskLow)
-            }
+            error if error.is_full() => Self::new(Code::DiskLow),
             StorageError::Io { .. } => Self::new(Code::InternalError),
             StorageError::Cursor { .. } => Self::new(Code::InvalidCursor),
             StorageError::UnknownHandle => Self::new(Code::UnknownHandle),

@@ -8,6 +8,7 @@ use std::time::Instant;
 use exporters::metrics::Metrics;
 use storage::StorageError;
 use storage::artifact::ArtifactStore;
+use storage::disk::{DiskLevel, DiskWatch};
 use storage::ids::{InstanceId, Owner};
 use storage::index::Index;
 use storage::log::{Log, LogOptions};
@@ -47,6 +48,7 @@ pub struct Parts {
     pub index: Index,
     pub ledger: Ledger,
     pub artifacts: ArtifactStore,
+    pub disk: DiskWatch,
     pub registry: Registry,
     pub redactor: Arc<Redactor>,
     pub metrics: Metrics,
@@ -76,12 +78,14 @@ impl Gateway {
     pub fn open(config: Config, transport: Transport) -> Result<Self, StorageError> {
         let directory = config.data_dir.clone();
         private_directory(&directory)?;
+        let disk = DiskWatch::open(&directory, config.disk)?;
         let log = Log::open(LogOptions::new(directory.join("log")))?;
         let ends = aftermath::ends(&log.reader())?;
         // A queue that was just made has room for them.
         let _ = log.offer(ends);
         clear_leftovers(&directory.join("run"))?;
-        let artifacts = ArtifactStore::open(&directory.join("artifacts"), config.artifact_quota_bytes)?;
+        let artifacts =
+            ArtifactStore::open_minding(&directory.join("artifacts"), config.artifact_quota_bytes, disk.clone())?;
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
         let key = CursorKey::load_or_create(&directory.join("cursor.key"))?;
         let ledger = Ledger::new(log.reader(), index.clone(), key);
@@ -90,7 +94,7 @@ impl Gateway {
         let redactor = Arc::new(Redactor::new());
         let started = Instant::now();
         let first_own_seq = log.health().last_seq;
-        let journal = Journal::new(log);
+        let journal = Journal::new(log).minding(disk.clone());
         Ok(Self(Arc::new(Parts {
             config,
             transport,
@@ -98,6 +102,7 @@ impl Gateway {
             index,
             ledger,
             artifacts,
+            disk,
             registry,
             redactor,
             metrics,
@@ -141,15 +146,22 @@ impl Gateway {
     /// Whether calls may be accepted, or why not.
     ///
     /// # Errors
-    /// `SERVER_SHUTTING_DOWN` or `LOG_UNAVAILABLE`.
+    /// `SERVER_SHUTTING_DOWN`, `LOG_UNAVAILABLE` or `DISK_LOW`.
     pub fn ready(&self) -> Result<(), Fault> {
         if self.registry.is_shutting_down() {
             return Err(Fault::new(Code::ServerShuttingDown));
         }
         match self.journal.log().health().unavailable {
             Some(reason) => Err(Fault::new(Code::LogUnavailable).with("reason", reason)),
+            None if self.disk.level() == DiskLevel::ReadOnly => Err(self.disk_low()),
             None => Ok(()),
         }
+    }
+
+    /// `DISK_LOW` with the room there is.
+    #[must_use]
+    pub fn disk_low(&self) -> Fault {
+        Fault::new(Code::DiskLow).with("free_bytes", self.disk.state().space.free_bytes)
     }
 }
 

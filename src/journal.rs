@@ -3,13 +3,17 @@
 //! Two ways in. [`Journal::commit`] waits until the events are on disk, for calls and lifecycle.
 //! [`Journal::record`] does not wait, for what pages do; when the log cannot keep up it sheds, and
 //! says so with a `gap` event as soon as there is room: produced = stored + declared.
+//!
+//! On a full disk what room is left is for ending in order: audit events go in, everything else is shed
+//! and declared once there is room again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use storage::StorageError;
+use storage::disk::{DiskLevel, DiskWatch};
 use storage::event::catalog::Gap;
-use storage::event::{Context, Draft, Kind, Payload, Symbol};
+use storage::event::{Class, Context, Draft, Kind, Payload, Symbol};
 use storage::ids::{InstanceId, OperationId, Owner, SessionId};
 use storage::log::{Appended, Log};
 
@@ -17,19 +21,50 @@ use storage::log::{Appended, Log};
 #[derive(Clone)]
 pub struct Journal {
     log: Log,
+    disk: Option<DiskWatch>,
     shed: Arc<Mutex<Shed>>,
 }
 
-/// What was shed and not yet declared, by session and kind.
+/// What was shed and not yet declared.
 #[derive(Default)]
 struct Shed {
-    counts: BTreeMap<(Option<SessionId>, Kind), u64>,
+    counts: BTreeMap<(Option<SessionId>, Kind, Reason), u64>,
+}
+
+/// Why something was shed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    QueueFull,
+    DiskFull,
+}
+
+impl Reason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::DiskFull => "disk_full",
+        }
+    }
 }
 
 impl Journal {
     #[must_use]
     pub fn new(log: Log) -> Self {
-        Self { log, shed: Arc::default() }
+        Self { log, disk: None, shed: Arc::default() }
+    }
+
+    /// Sheds when `disk` is at its lowest level.
+    #[must_use]
+    pub fn minding(self, disk: DiskWatch) -> Self {
+        Self { disk: Some(disk), ..self }
+    }
+
+    fn disk_is_full(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.level() == DiskLevel::ReadOnly)
+    }
+
+    fn shed(&self) -> MutexGuard<'_, Shed> {
+        self.shed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[must_use]
@@ -54,18 +89,72 @@ impl Journal {
         self.commit(vec![Draft::new(context, payload)]).await
     }
 
+    /// As [`Journal::commit`], for what must be on record sooner or later: refused for lack of room on
+    /// the disk, the events wait until there is some.
+    ///
+    /// # Errors
+    /// As [`Journal::commit`]; the caller may then not tell them as recorded.
+    pub async fn commit_or_leave(&self, drafts: Vec<Draft>) -> Result<Appended, StorageError> {
+        let committed = self.commit(drafts.clone()).await;
+        if committed.as_ref().is_err_and(StorageError::is_full) {
+            self.record(drafts);
+        }
+        committed
+    }
+
     /// Appends without waiting. Events that find no room are counted and declared later.
-    pub fn record(&self, drafts: Vec<Draft>) {
-        let mut shed = self.shed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = shed.declarations();
+    pub fn record(&self, mut drafts: Vec<Draft>) {
+        let disk_full = self.disk_is_full();
+        let reason = if disk_full { Reason::DiskFull } else { Reason::QueueFull };
+        let mut shed = self.shed();
+        let mut batch = Vec::new();
+        if disk_full {
+            // Declarations take room too: they come once there is some.
+            let is_audit = |draft: &Draft| draft.kind.facts().class == Class::Audit;
+            let (kept, rest): (Vec<Draft>, Vec<Draft>) = drafts.into_iter().partition(is_audit);
+            shed.add(&rest, reason);
+            drafts = kept;
+        } else {
+            batch = shed.declarations();
+        }
         let declared = batch.len();
-        batch.extend(drafts);
-        if let Err(refused) = self.log.offer(batch) {
-            // The declarations themselves are not lost: their counts are still in `shed`.
-            shed.add(&refused.drafts[declared.min(refused.drafts.len())..]);
+        batch.append(&mut drafts);
+        if batch.is_empty() {
             return;
         }
-        shed.counts.clear();
+        match self.log.offer(batch) {
+            // The declarations themselves are not lost: their counts are still in `shed`.
+            Err(refused) => shed.add(&refused.drafts[declared.min(refused.drafts.len())..], reason),
+            Ok(()) if declared > 0 => shed.counts.clear(),
+            Ok(()) => {}
+        }
+    }
+
+    /// Counts events that are not even made, because the disk has no room for them.
+    pub fn miss(&self, kinds: &[Kind]) {
+        let mut shed = self.shed();
+        for kind in kinds {
+            *shed.counts.entry((None, *kind, Reason::DiskFull)).or_default() += 1;
+        }
+    }
+
+    /// Declares what was shed, if the disk has room for that; otherwise it stays counted.
+    pub fn declare(&self) {
+        self.record(Vec::new());
+    }
+
+    /// Declares what was shed, and waits for it: nothing may be left when the log is sealed.
+    ///
+    /// # Errors
+    /// As [`Journal::commit`].
+    pub async fn declare_all(&self) -> Result<(), StorageError> {
+        let declarations = {
+            let mut shed = self.shed();
+            let declarations = shed.declarations();
+            shed.counts.clear();
+            declarations
+        };
+        self.commit_or_leave(declarations).await.map(|_| ())
     }
 
     /// Waits until the log's queue has room again. Producers that can be slowed down call this
@@ -77,17 +166,17 @@ impl Journal {
 
 impl Shed {
     fn declarations(&self) -> Vec<Draft> {
-        let declare = |(key, count): (&(Option<SessionId>, Kind), &u64)| {
-            let context = Context { session_id: key.0.clone(), ..Context::default() };
-            let gap = Gap { what: Symbol::fold(key.1.name()), count: *count, reason: Symbol::fold("queue_full") };
-            Draft::new(&context, &gap)
+        let declare = |((session_id, kind, reason), count): (&(Option<SessionId>, Kind, Reason), &u64)| {
+            let context = Context { session_id: session_id.clone(), ..Context::default() };
+            let (what, reason) = (Symbol::fold(kind.name()), Symbol::fold(reason.as_str()));
+            Draft::new(&context, &Gap { what, count: *count, reason })
         };
         self.counts.iter().map(declare).collect()
     }
 
-    fn add(&mut self, drafts: &[Draft]) {
+    fn add(&mut self, drafts: &[Draft], reason: Reason) {
         for draft in drafts {
-            *self.counts.entry((draft.session_id.clone(), draft.kind)).or_default() += 1;
+            *self.counts.entry((draft.session_id.clone(), draft.kind, reason)).or_default() += 1;
         }
     }
 }

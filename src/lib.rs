@@ -8,6 +8,7 @@ pub mod commands;
 pub mod config;
 pub mod contract;
 pub mod deadline;
+pub mod disk;
 pub mod dispatch;
 pub mod docs;
 pub mod envelope;

@@ -94,6 +94,17 @@ pub const ARTIFACT_QUOTA_BYTES_DEFAULT: u64 = 10 * 1024 * 1024 * 1024;
 pub const ARTIFACT_QUOTA_BYTES_MIN: u64 = 16 * 1024 * 1024;
 pub const ARTIFACT_QUOTA_BYTES_MAX: u64 = 1 << 50;
 
+// ---- the disk ---------------------------------------------------------------------------------------
+
+/// Below these percentages of free room: somebody should know, no new sessions, nothing new at all.
+pub const DISK_WARN_PERCENT_DEFAULT: u64 = 15;
+pub const DISK_REFUSE_PERCENT_DEFAULT: u64 = 10;
+pub const DISK_READ_ONLY_PERCENT_DEFAULT: u64 = 5;
+pub const DISK_PERCENT_MAX: u64 = 90;
+pub const BALLAST_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// The room on the disk is looked at this often.
+pub const DISK_LOOK_SECONDS: u64 = 1;
+
 // ---- commands ---------------------------------------------------------------------------------------
 
 /// `tail --follow` looks this often for events of another process, which cannot wake it.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use exporters::metrics::{Gauge, Total};
+use storage::disk::BallastState;
 use storage::log::{Durable, Reader};
 
 use crate::gateway::Gateway;
@@ -80,11 +81,22 @@ pub fn render(gateway: &Gateway) -> String {
     metrics.set_total(Total::LogCommits, log.commits as f64);
     metrics.set_total(Total::LogBytes, log.synced_bytes as f64);
     metrics.set_total(Total::LogFsync, log.fsync_seconds);
+    disk(gateway);
     process(gateway);
     metrics.render()
 }
 
-/// What the operating system knows of this process and its disk; left as it was where it does not say.
+fn disk(gateway: &Gateway) {
+    let metrics = &gateway.metrics;
+    let disk = gateway.disk.state();
+    metrics.set(Gauge::DiskFree, disk.space.free_bytes as f64);
+    metrics.set(Gauge::DiskSize, disk.space.total_bytes as f64);
+    metrics.set(Gauge::DiskLevel, f64::from(disk.level as u8));
+    let held = if disk.ballast == BallastState::Held { disk.ballast_bytes } else { 0 };
+    metrics.set(Gauge::DiskBallast, held as f64);
+}
+
+/// What the operating system knows of this process; left as it was where it does not say.
 fn process(gateway: &Gateway) {
     let metrics = &gateway.metrics;
     metrics.set(Gauge::BuildInfo, 1.0);
@@ -98,10 +110,6 @@ fn process(gateway: &Gateway) {
     }
     if let Ok(bytes) = gateway.artifacts.stored_bytes() {
         metrics.set(Gauge::ArtifactsStored, bytes as f64);
-    }
-    if let Ok(disk) = rustix::fs::statvfs(&gateway.config.data_dir) {
-        metrics.set(Gauge::DataFree, (disk.f_bavail * disk.f_frsize) as f64);
-        metrics.set(Gauge::DataSize, (disk.f_blocks * disk.f_frsize) as f64);
     }
 }
 

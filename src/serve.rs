@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::gateway::{Gateway, Transport};
 use crate::session::open;
 use crate::transport::Handler;
-use crate::{aftermath, metering, transport};
+use crate::{aftermath, disk, metering, transport};
 
 /// One listener being served.
 type Listening = JoinHandle<std::io::Result<()>>;
@@ -102,6 +102,7 @@ async fn open_gateway(config: Config, transport: Transport) -> Result<Gateway, S
 fn follow(gateway: &Gateway) {
     tokio::spawn(metering::follow(gateway.clone()));
     tokio::spawn(metering::upkeep(gateway.clone()));
+    tokio::spawn(disk::follow(gateway.clone()));
     tokio::spawn(aftermath::report_rebuilds(gateway.clone()));
     if let Some(idle) = gateway.config.idle_ttl {
         tokio::spawn(open::close_idle(gateway.clone(), idle));
@@ -117,6 +118,8 @@ async fn shut_down(gateway: &Gateway, stop: CancellationToken, listening: Vec<Li
         within(Duration::from_secs(2), listener).await;
     }
     gateway.index.close();
+    // What was shed is declared before the log ends. Where that is refused, sealing is too, and says why.
+    let _ = gateway.journal.declare_all().await;
     gateway.journal.log().close().await.map_err(|error| unavailable(error.to_string()))
 }
 

@@ -17,6 +17,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use storage::disk::DiskPolicy;
+
 pub use arguments::parse;
 pub use environment::Environment;
 pub use options::{OPTIONS, OptionFacts};
@@ -62,6 +64,8 @@ pub struct Config {
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
     pub artifact_quota_bytes: u64,
+    /// When the disk counts as low, and how much of it is kept in hand.
+    pub disk: DiskPolicy,
     pub log_level: LogLevel,
     pub log_format: LogFormat,
     /// Every option with its value and where it came from, in the table's order.

@@ -4,12 +4,16 @@
 //! `BROWSER_MCP_DATA_DIR`. To add an option: a row here, its numbers in `limits`, a field in `Config`
 //! and its line in `resolve`.
 
+use storage::limits::BALLAST_BYTES_DEFAULT;
+
 use super::environment::Environment;
 use crate::limits::{
-    ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BODY_BYTES_DEFAULT,
-    BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, IDLE_TTL_SECONDS_MAX, INSTANCE_MEMORY_BYTES, INSTANCES_DEFAULT_MAX,
-    INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX, LAUNCH_TIMEOUT_DEFAULT_SECONDS,
-    OPERATION_TIMEOUT_DEFAULT_SECONDS, RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN, TIMEOUT_SECONDS_MAX,
+    ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BALLAST_BYTES_MAX,
+    BODY_BYTES_DEFAULT, BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, DISK_PERCENT_MAX,
+    DISK_READ_ONLY_PERCENT_DEFAULT, DISK_REFUSE_PERCENT_DEFAULT, DISK_WARN_PERCENT_DEFAULT, IDLE_TTL_SECONDS_MAX,
+    INSTANCE_MEMORY_BYTES, INSTANCES_DEFAULT_MAX, INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX,
+    LAUNCH_TIMEOUT_DEFAULT_SECONDS, OPERATION_TIMEOUT_DEFAULT_SECONDS, RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX,
+    RESULT_BYTES_MIN, TIMEOUT_SECONDS_MAX,
 };
 
 /// One option, as data.
@@ -241,6 +245,42 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(ARTIFACT_QUOTA_BYTES_DEFAULT),
         reach: Reach::Serving,
         text: "All kept artifacts of the data directory together",
+    },
+    OptionFacts {
+        key: "disk_warn_percent",
+        flag: "disk-warn-percent",
+        variable: "BROWSER_MCP_DISK_WARN_PERCENT",
+        kind: Kind::Count { min: 0, max: DISK_PERCENT_MAX },
+        default: Default::Number(DISK_WARN_PERCENT_DEFAULT),
+        reach: Reach::Serving,
+        text: "Warn when less of the data directory's disk is free, of which at most 20 GiB count; 0 never",
+    },
+    OptionFacts {
+        key: "disk_refuse_percent",
+        flag: "disk-refuse-percent",
+        variable: "BROWSER_MCP_DISK_REFUSE_PERCENT",
+        kind: Kind::Count { min: 0, max: DISK_PERCENT_MAX },
+        default: Default::Number(DISK_REFUSE_PERCENT_DEFAULT),
+        reach: Reach::Serving,
+        text: "Refuse new sessions when less of it is free; 0 never",
+    },
+    OptionFacts {
+        key: "disk_read_only_percent",
+        flag: "disk-read-only-percent",
+        variable: "BROWSER_MCP_DISK_READ_ONLY_PERCENT",
+        kind: Kind::Count { min: 0, max: DISK_PERCENT_MAX },
+        default: Default::Number(DISK_READ_ONLY_PERCENT_DEFAULT),
+        reach: Reach::Serving,
+        text: "Only read and close when less of it is free; 0 only once a write is refused",
+    },
+    OptionFacts {
+        key: "ballast_bytes",
+        flag: "ballast-bytes",
+        variable: "BROWSER_MCP_BALLAST_BYTES",
+        kind: Kind::Bytes { min: 0, max: BALLAST_BYTES_MAX },
+        default: Default::Number(BALLAST_BYTES_DEFAULT),
+        reach: Reach::Serving,
+        text: "Room kept in hand for an orderly end on a full disk, at most 5 percent of the disk; 0 for none",
     },
     OptionFacts {
         key: "log_level",

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use storage::disk::{DiskPolicy, Watermarks};
+
 use super::environment::{Environment, PREFIX};
 use super::options::{Default, Kind, OPTIONS, OptionFacts};
 use super::show::Shown;
@@ -100,6 +102,15 @@ fn across(config: &Config, problems: &mut Vec<String>) {
     }
     if config.body_bytes_max > config.artifact_quota_bytes {
         problems.push("body_bytes_max must not be more than artifact_quota_bytes".to_owned());
+    }
+    let Watermarks { warn_percent, refuse_percent, read_only_percent } = config.disk.watermarks;
+    for (key, high, name, low) in [
+        ("disk_warn_percent", warn_percent, "disk_refuse_percent", refuse_percent),
+        ("disk_refuse_percent", refuse_percent, "disk_read_only_percent", read_only_percent),
+    ] {
+        if high != 0 && high < low {
+            problems.push(format!("{key} must not be less than {name}, which is {low}; 0 switches it off"));
+        }
     }
 }
 
@@ -209,6 +220,14 @@ impl Settled {
             },
             body_bytes_max: self.number("body_bytes_max"),
             artifact_quota_bytes: self.number("artifact_quota_bytes"),
+            disk: DiskPolicy {
+                watermarks: Watermarks {
+                    warn_percent: self.number("disk_warn_percent"),
+                    refuse_percent: self.number("disk_refuse_percent"),
+                    read_only_percent: self.number("disk_read_only_percent"),
+                },
+                ballast_bytes: self.number("ballast_bytes"),
+            },
             log_level: match self.word("log_level") {
                 "off" => LogLevel::Off,
                 "error" => LogLevel::Error,

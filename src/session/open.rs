@@ -37,7 +37,7 @@ pub async fn open(
         session.lane.close();
         session.advance(State::Closed);
         let closed = SessionClosed { reason: Symbol::fold("launch_failed"), duration_ms: session.lived_ms() };
-        let recorded = gateway.journal.commit_one(&context, &closed).await;
+        let recorded = gateway.journal.commit_or_leave(vec![Draft::new(&context, &closed)]).await;
         gateway.registry.release(session, false);
         return recorded.map_err(Fault::from).and(Err(fault));
     }
@@ -144,7 +144,7 @@ async fn follow(
         signal: exit.as_ref().and_then(|e| e.signal).map(i64::from),
     };
     // When the log cannot record, readiness says so; the browser is cleared all the same.
-    let _ = gateway.journal.commit_one(&session.scope.context(), &crashed).await;
+    let _ = gateway.journal.commit_or_leave(vec![Draft::new(&session.scope.context(), &crashed)]).await;
     let _ = finish(&gateway, &session, "crashed").await;
 }
 
@@ -174,7 +174,7 @@ async fn finish(gateway: &Gateway, session: &Arc<Session>, reason: &'static str)
     gateway.remove_run_directory(&session.instance_id);
     let context = session.scope.context();
     let closed = SessionClosed { reason: Symbol::fold(reason), duration_ms: session.lived_ms() };
-    let recorded = gateway.journal.commit_one(&context, &closed).await;
+    let recorded = gateway.journal.commit_or_leave(vec![Draft::new(&context, &closed)]).await;
     session.advance(State::Closed);
     gateway.registry.release(session, reason == "crashed");
     recorded.map(|_| ()).map_err(Fault::from)

@@ -13,7 +13,7 @@ pub static SERVER_STATUS: Tool = Tool {
     facts: ToolFacts {
         name: "server_status",
         title: "Server status",
-        text: "Report uptime, version, session counts, the log's health and every limit in force.",
+        text: "Report uptime, version, session counts, the log's and the disk's health, every limit in force.",
         pack: Pack::Introspection,
         effect: Effect::READ,
         lane: Lane::Free,
@@ -33,6 +33,7 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "vault": {"enabled": false, "backend": null, "evaluate_warning": false},
         "persistence_mode": "memory",
         "log": log(gateway),
+        "disk": crate::disk::shown(gateway),
         "limits": gateway.config.limits(),
     })))
 }

@@ -16,6 +16,7 @@ use axum::routing::get;
 use axum::serve::ListenerExt;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use storage::disk::DiskLevel;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +89,9 @@ async fn metrics(State(gateway): State<Gateway>) -> Response {
 
 async fn ready(State(gateway): State<Gateway>) -> Response {
     match gateway.ready() {
+        Ok(()) if gateway.disk.level() >= DiskLevel::RefuseSessions => {
+            format!("ready, but new sessions are refused: {}\n", gateway.disk_low()).into_response()
+        }
         Ok(()) => "ready\n".into_response(),
         Err(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
     }

@@ -47,6 +47,12 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether it was refused for lack of room on the disk: it may go through later.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if crate::disk::is_full(source))
+    }
+
     /// For `map_err`: what was being done, to which file.
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

@@ -148,8 +148,10 @@ metrics! {
         IndexLag "pageledger_index_lag_events" Count [] "Durable events that the index does not cover yet.";
         ArtifactsStored "pageledger_artifacts_stored_bytes" Bytes [] "Size of the artifact store.";
         ArtifactsQuota "pageledger_artifacts_quota_bytes" Bytes [] "Bound of the artifact store.";
-        DataFree "pageledger_data_free_bytes" Bytes [] "Free space on the data directory's filesystem.";
-        DataSize "pageledger_data_size_bytes" Bytes [] "Size of the data directory's filesystem.";
+        DiskFree "pageledger_disk_free_bytes" Bytes [] "Free space on the data directory's filesystem.";
+        DiskSize "pageledger_disk_size_bytes" Bytes [] "Size of the data directory's filesystem.";
+        DiskLevel "pageledger_disk_level" Count [] "0 enough room, 1 low, 2 new sessions are refused, 3 only reading and closing.";
+        DiskBallast "pageledger_disk_ballast_bytes" Bytes [] "Room kept in hand for an orderly end; 0 when it was given back.";
         BuildInfo "pageledger_build_info" Flag [Version] "Always 1; the label says which build runs.";
         ProcessStart "process_start_time_seconds" Seconds [] "Start of the process, seconds since 1970.";
         ProcessResident "process_resident_memory_bytes" Bytes [] "Resident memory of the gateway, browsers not included.";

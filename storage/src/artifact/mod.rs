@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::StorageError;
+use crate::disk::{DiskLevel, DiskWatch};
 use crate::ids::{ArtifactHandle, random_suffix};
 use crate::limits::ARTIFACT_BYTES_MAX;
 
@@ -47,6 +48,7 @@ struct Shared {
     /// Held while a file is marked as wanted and while one is removed: what is wanted again a moment
     /// before its removal stays.
     wanting: Mutex<()>,
+    disk: Option<DiskWatch>,
 }
 
 /// What was kept.
@@ -69,19 +71,28 @@ impl ArtifactStore {
         let unfinished = directory.join(UNFINISHED);
         files::make_directory(&unfinished)?;
         files::remove_files(&unfinished)?;
-        Ok(Self::new(directory, quota_bytes))
+        Ok(Self::new(directory, quota_bytes, None))
+    }
+
+    /// As [`ArtifactStore::open`]; keeps nothing while `disk` is at its lowest level.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn open_minding(directory: &Path, quota_bytes: u64, disk: DiskWatch) -> Result<Self, StorageError> {
+        Self::open(directory, quota_bytes)?;
+        Ok(Self::new(directory, quota_bytes, Some(disk)))
     }
 
     /// For reading beside the process that owns the store: changes nothing, keeps nothing.
     #[must_use]
     pub fn open_read_only(directory: &Path) -> Self {
-        Self::new(directory, 0)
+        Self::new(directory, 0, None)
     }
 
-    fn new(directory: &Path, quota_bytes: u64) -> Self {
+    fn new(directory: &Path, quota_bytes: u64, disk: Option<DiskWatch>) -> Self {
         let directory = directory.to_owned();
         let (used_bytes, unfinished, wanting) = (Mutex::new(None), AtomicU64::new(0), Mutex::new(()));
-        Self { shared: Arc::new(Shared { directory, quota_bytes, used_bytes, unfinished, wanting }) }
+        Self { shared: Arc::new(Shared { directory, quota_bytes, used_bytes, unfinished, wanting, disk }) }
     }
 
     /// Size of everything kept, in bytes. Reads the directory when nothing has been kept yet.
@@ -243,6 +254,10 @@ impl ArtifactStore {
     fn reserve(&self, bytes: u64) -> Result<Reserved<'_>, StorageError> {
         if bytes > ARTIFACT_BYTES_MAX {
             return Err(StorageError::Limit { name: "bytes of one artifact", limit: ARTIFACT_BYTES_MAX });
+        }
+        if self.shared.disk.as_ref().is_some_and(|disk| disk.level() == DiskLevel::ReadOnly) {
+            let refused = io::ErrorKind::StorageFull.into();
+            return Err(StorageError::io("keep an artifact in", &self.shared.directory)(refused));
         }
         let mut used = self.shared.used_bytes();
         let before = self.stored(&mut used)?;
