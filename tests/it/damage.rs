@@ -10,7 +10,7 @@ use storage::event::catalog::SessionLaunching;
 use storage::event::{Context, Draft, Json, Symbol};
 use storage::log::{Log, LogOptions};
 
-use crate::support::{DataDir, LIMIT, Options, Server, http, processes, program, wait_for, walk};
+use crate::support::{DataDir, Options, Server, program, walk};
 
 /// EX_DATAERR of sysexits(3).
 const EXIT_DAMAGED: i32 = 65;
@@ -214,72 +214,4 @@ async fn an_altered_block_is_named_and_everything_else_is_served() {
         let ended = server.stop().await;
         assert!(ended.status.success(), "{}", ended.stderr);
     }
-}
-
-/// A small file system of its own; gone with the value.
-struct SmallDisk(DataDir);
-
-impl SmallDisk {
-    async fn mount(size: &str) -> Self {
-        let data = DataDir::fresh();
-        let option = format!("size={size}");
-        let mounted = tokio::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &option, "tmpfs"])
-            .arg(data.path())
-            .status()
-            .await;
-        assert!(mounted.is_ok_and(|status| status.success()), "root can mount");
-        Self(data)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_stops_calls_and_not_reading() {
-    if !processes::is_root() {
-        eprintln!("SKIPPED: only root can mount a small file system");
-        return;
-    }
-    let disk = SmallDisk::mount("48m").await;
-    let options = Options::http().on(&disk.0);
-    let server = Server::start(options).await;
-    let session_id = server.launch().await;
-    server.ok("evaluate", json!({"session_id": session_id, "expression": "console.log('before'); 1"})).await;
-    assert_eq!(http::get(server.address(), "/readyz").await.status, 200);
-    let _ = fs::write(disk.0.path().join("ballast"), vec![1; 64 << 20]);
-    let noise =
-        "for (let i = 0; i < 3000; i++) console.log(i + Array.from({length: 200}, () => Math.random()).join()); 1";
-    let refused = wait_for("the log is full", || async {
-        let reply = server.call("evaluate", json!({"session_id": session_id, "expression": noise})).await;
-        (reply.code() == "LOG_UNAVAILABLE").then_some(reply)
-    });
-    let refused = tokio::time::timeout(3 * LIMIT, refused).await.expect("in time");
-    assert!(refused.structured["details"]["reason"].is_string(), "{}", refused.structured);
-    for (tool, arguments) in [
-        ("launch_session", json!({"slug": "more"})),
-        ("navigate", json!({"session_id": session_id, "url": "about:blank"})),
-    ] {
-        server.fault(tool, arguments, "LOG_UNAVAILABLE").await;
-    }
-    let ready = http::get(server.address(), "/readyz").await;
-    assert_eq!(ready.status, 503);
-    assert!(ready.body.contains("LOG_UNAVAILABLE"), "{}", ready.body);
-    assert_eq!(http::get(server.address(), "/healthz").await.status, 200);
-    let metrics = http::get(server.address(), "/metrics").await.body;
-    assert_eq!(http::series(&metrics, "pageledger_log_available"), Some(0.0), "{metrics}");
-    let read = server.call("list_console_messages", json!({"session_id": session_id, "limit": 1})).await;
-    assert_eq!(read.data()["messages"][0]["text"], "before", "reading goes on");
-    let family = processes::descendants(server.pid());
-    let ended = server.stop().await;
-    assert!(ended.stderr.contains("cannot record"), "{}", ended.stderr);
-    assert_eq!(processes::alive(&family), []);
-    fs::remove_file(disk.0.path().join("ballast")).expect("the ballast is there");
-    let server = Server::start(Options::stdio().on(&disk.0)).await;
-    assert_eq!(walk::texts(&walk::console(&server, &session_id).await)[0], "before");
-    server.stop().await;
 }

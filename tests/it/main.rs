@@ -15,6 +15,7 @@ mod configuration;
 mod contract;
 mod crash;
 mod damage;
+mod disk;
 mod evidence;
 mod exporting;
 mod framing;

@@ -29,6 +29,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("metrics_exporter_prometheus", &["exporters/src/metrics/"]),
     ("clap::", &["src/config/"]),
     ("axum::", &["src/transport/"]),
+    ("rustix::fs", &["storage/src/disk/"]),
     ("std::env::", &["src/config/", "src/browser/chromium/flags.rs", "src/main.rs"]),
     // The log names its own files; samples are for tests.
     (

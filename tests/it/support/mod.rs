@@ -17,6 +17,7 @@ pub mod processes;
 pub mod program;
 pub mod reply;
 pub mod server;
+pub mod small_disk;
 pub mod walk;
 pub mod wire;
 
@@ -26,6 +27,7 @@ pub use data::DataDir;
 pub use options::Options;
 pub use reply::Reply;
 pub use server::{Ended, Server};
+pub use small_disk::SmallDisk;
 
 /// How long a fact may take to become true before a test gives up on it.
 pub const LIMIT: Duration = Duration::from_secs(20);
