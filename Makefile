@@ -4,7 +4,7 @@
 ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test serve bench lint setup
+.PHONY: demo test serve bench bench-log bench-engines lint setup
 
 # The main job on real Chromium, told in plain words. Built as the tests are, so that nothing is
 # compiled twice. What it leaves is below target/demo.
@@ -20,6 +20,14 @@ serve: setup
 
 bench: setup
 	cargo bench --workspace
+
+# Only what concerns the log, without a browser. ARGS chooses parts: make bench-log ARGS="pages restart".
+bench-log: setup
+	cargo bench -p pageledger-storage --bench log -- $(ARGS)
+
+# The log beside sled, SQLite, redb and fjall in one program; a package of its own.
+bench-engines: setup
+	cargo run --release --manifest-path benches/engines/Cargo.toml --target-dir $(TARGET)/engines
 
 lint:
 	cargo fmt --all --check

@@ -62,7 +62,7 @@ fn sources(directories: &[&str]) -> Vec<(String, String)> {
 }
 
 const PRODUCT: [&str; 3] = ["src", "storage/src", "exporters/src"];
-const EVERYTHING: [&str; 5] = ["src", "storage/src", "exporters/src", "tests", "benches"];
+const EVERYTHING: [&str; 6] = ["src", "storage/src", "exporters/src", "tests", "benches", "storage/benches"];
 
 /// The text of a file up to its tests: those may reach further.
 fn without_tests<'a>(name: &str, text: &'a str) -> &'a str {

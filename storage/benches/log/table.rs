@@ -1,0 +1,54 @@
+//! Samples and the rows made of them.
+
+use std::time::Instant;
+
+pub fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let started = Instant::now();
+    let outcome = work();
+    (started.elapsed().as_secs_f64() * 1000.0, outcome)
+}
+
+pub fn seconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let (milliseconds, outcome) = milliseconds(work);
+    (milliseconds / 1000.0, outcome)
+}
+
+pub fn quantile(samples: &mut [f64], share: f64) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[((samples.len() - 1) as f64 * share).round() as usize]
+}
+
+pub fn median(samples: &mut [f64]) -> f64 {
+    quantile(samples, 0.5)
+}
+
+/// Begins a table.
+pub fn head(columns: &[&str]) {
+    println!("\n| {} |\n|{}", columns.join(" | "), "---|".repeat(columns.len()));
+}
+
+pub fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}
+
+/// With as many places as its size calls for.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        0.0..10.0 => format!("{value:.2}"),
+        10.0..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Memory of this process.
+pub fn resident_mebibytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+}
+
+/// What the files in `directory` hold, and how many there are.
+pub fn directory_bytes(directory: &std::path::Path) -> u64 {
+    let lengths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    lengths.filter(std::fs::Metadata::is_file).map(|metadata| metadata.len()).sum()
+}
