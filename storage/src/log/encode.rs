@@ -91,10 +91,6 @@ impl Encoder {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.raw_bytes == 0 && self.runs.is_empty()
-    }
-
     /// Bytes of the events added since the last commit ended, before compression.
     pub fn raw_bytes(&self) -> usize {
         self.raw_bytes

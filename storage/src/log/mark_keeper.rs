@@ -19,13 +19,17 @@ use crate::limits::MARK_SYNC_MILLIS;
 
 pub(super) struct MarkKeeper {
     latest: Mark,
-    file: Arc<dyn StorageFile>,
     path: PathBuf,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// Lets others than the writer wait for the sync of the mark.
+#[derive(Clone)]
+pub(super) struct MarkSync(Arc<Shared>);
+
 struct Shared {
+    file: Arc<dyn StorageFile>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -37,6 +41,8 @@ struct State {
     failure: Option<String>,
     /// Somebody waits for the sync.
     hurried: bool,
+    /// A thread syncs; without one, whoever waits does.
+    threaded: bool,
     stopping: bool,
 }
 
@@ -44,10 +50,16 @@ impl MarkKeeper {
     /// `latest` is the mark that `file` holds, and it is on stable storage. Nobody syncs it before
     /// [`MarkKeeper::settle`] does, unless a thread is started.
     pub fn new(latest: Mark, file: Arc<dyn StorageFile>, path: PathBuf) -> Self {
-        let state =
-            State { written: latest.counter, synced: latest.counter, failure: None, hurried: false, stopping: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        Self { latest, file, path, shared, thread: None }
+        let state = State {
+            written: latest.counter,
+            synced: latest.counter,
+            failure: None,
+            hurried: false,
+            threaded: false,
+            stopping: false,
+        };
+        let shared = Arc::new(Shared { file, state: Mutex::new(state), changed: Condvar::new() });
+        Self { latest, path, shared, thread: None }
     }
 
     /// Starts the thread that syncs what is written.
@@ -55,11 +67,15 @@ impl MarkKeeper {
     /// # Errors
     /// When there can be none.
     pub fn start_thread(&mut self) -> Result<(), StorageError> {
-        let (shared, file) = (self.shared.clone(), self.file.clone());
+        let shared = self.shared.clone();
         let thread = std::thread::Builder::new()
             .name("log-mark".into())
-            .spawn(move || shared.run(&*file))
+            .spawn(move || {
+                shared.run();
+                shared.lock().threaded = false;
+            })
             .map_err(StorageError::io("start a thread for", &self.path))?;
+        self.shared.lock().threaded = true;
         self.thread = Some(thread);
         Ok(())
     }
@@ -69,13 +85,27 @@ impl MarkKeeper {
     /// # Errors
     /// When this write or an earlier sync failed.
     pub fn advance(&mut self, durable: Durable, clean: bool) -> Result<(), StorageError> {
+        self.latest.durable = durable;
+        self.latest.clean = clean;
+        self.write()
+    }
+
+    /// Writes the mark of a log whose oldest segment is `number`, which begins with `first_seq`.
+    ///
+    /// # Errors
+    /// When this write or an earlier sync failed.
+    pub fn retain_from(&mut self, number: u32, first_seq: u64) -> Result<(), StorageError> {
+        self.latest.oldest_segment = number;
+        self.latest.oldest_seq = first_seq;
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), StorageError> {
         if let Some(reason) = &self.shared.lock().failure {
             return Err(StorageError::Unavailable { reason: reason.clone() });
         }
         self.latest.counter += 1;
-        self.latest.durable = durable;
-        self.latest.clean = clean;
-        self.latest.write(&*self.file).map_err(StorageError::io("write", &self.path))?;
+        self.latest.write(&*self.shared.file).map_err(StorageError::io("write", &self.path))?;
         self.shared.lock().written = self.latest.counter;
         self.shared.changed.notify_all();
         Ok(())
@@ -86,19 +116,21 @@ impl MarkKeeper {
     /// # Errors
     /// When the sync failed.
     pub fn settle(&self) -> Result<(), StorageError> {
-        let mut state = self.shared.lock();
-        state.hurried = true;
-        self.shared.changed.notify_all();
-        if self.thread.is_none() && state.written > state.synced {
-            state = self.shared.sync(&*self.file, state);
-        }
-        while state.synced < state.written && state.failure.is_none() {
-            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        match &state.failure {
-            None => Ok(()),
-            Some(reason) => Err(StorageError::Unavailable { reason: reason.clone() }),
-        }
+        self.shared.settle()
+    }
+
+    pub fn sync_handle(&self) -> MarkSync {
+        MarkSync(self.shared.clone())
+    }
+}
+
+impl MarkSync {
+    /// Waits until what is written by now is synced.
+    ///
+    /// # Errors
+    /// When the sync failed.
+    pub fn settle(&self) -> Result<(), StorageError> {
+        self.0.settle()
     }
 }
 
@@ -118,7 +150,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, file: &dyn StorageFile) {
+    fn settle(&self) -> Result<(), StorageError> {
+        let mut state = self.lock();
+        let wanted = state.written;
+        state.hurried = true;
+        self.changed.notify_all();
+        while state.synced < wanted && state.failure.is_none() {
+            state = if state.threaded {
+                self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.sync(state)
+            };
+        }
+        match &state.failure {
+            None => Ok(()),
+            Some(reason) => Err(StorageError::Unavailable { reason: reason.clone() }),
+        }
+    }
+
+    fn run(&self) {
         loop {
             let mut state = self.lock();
             while state.written == state.synced && !state.stopping {
@@ -134,7 +184,7 @@ impl Shared {
                 let waited = self.changed.wait_timeout_while(state, soon, calm);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
-            let state = self.sync(file, state);
+            let state = self.sync(state);
             let failed = state.failure.is_some();
             drop(state);
             self.changed.notify_all();
@@ -145,11 +195,11 @@ impl Shared {
     }
 
     /// Syncs what is written by now. Nobody is kept from writing the next mark meanwhile.
-    fn sync<'a>(&'a self, file: &dyn StorageFile, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn sync<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.hurried = false;
         let written = state.written;
         drop(state);
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| file.sync_data()));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.file.sync_data()));
         let mut state = self.lock();
         match outcome {
             Ok(Ok(())) => state.synced = written,

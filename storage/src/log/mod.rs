@@ -23,6 +23,7 @@ mod outside;
 mod queue;
 mod reader;
 mod recovery;
+mod rewrite;
 mod segment;
 mod segments;
 mod storage_io;
@@ -43,13 +44,14 @@ use tokio::sync::{oneshot, watch};
 
 use crate::StorageError;
 use crate::event::catalog::{LogOpened, LogRecovered};
-use crate::event::{Clean, Context, Draft, Symbol};
+use crate::event::{Clean, Context, Draft, EventView, Symbol};
 use crate::limits::{QUEUE_BYTES_MAX, SEGMENT_BYTES};
 use crate::time::{Clock, SystemClock};
 
 pub use block::{Block, BlockEvents, BlockHeader, BlockRef, RemovedRun, page_bit};
 pub use chain::ChainProgress;
 pub use reader::Reader;
+pub use rewrite::{Fate, Rewritten};
 pub use segments::SegmentFacts;
 pub use walk::BlockWalk;
 
@@ -57,8 +59,9 @@ use chain::{Chain, Unclaimed};
 use encode::{Encoder, LEVEL_LIVE};
 use format::SEGMENT_HEADER_BYTES;
 use mark_keeper::MarkKeeper;
-use queue::{NotAdmitted, Queue, Request};
+use queue::{NotAdmitted, Order, Queue, Request};
 use recovery::{Mended, Recovered};
+use rewrite::Rewriter;
 use segments::SegmentSet;
 use storage_io::{StorageIo, SystemIo};
 use writer::{Progress, Writer};
@@ -179,7 +182,8 @@ struct Inner {
     reader: Reader,
     epoch: u64,
     writer: Mutex<Option<JoinHandle<()>>>,
-    lock: Mutex<Option<File>>,
+    rewriter: Rewriter,
+    lock: Mutex<Option<Arc<File>>>,
 }
 
 impl Log {
@@ -242,10 +246,12 @@ impl Log {
             buffer: Vec::new(),
         };
         writer.append(&mut opening.iter())?;
-        let reader = Reader::beside(io, directory, log_id, durable.clone(), segments);
+        let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
+        let marks = writer.marks.sync_handle();
+        let rewriter = Rewriter { io, directory: directory.clone(), segments, marks };
         let queue = Arc::new(Queue::new(options.queue_bytes_max));
-        let (thread, lock) = (Mutex::new(None), Mutex::new(Some(lock)));
-        let inner = Inner { queue, durable, unclaimed, progress, reader, epoch, writer: thread, lock };
+        let (thread, lock) = (Mutex::new(None), Mutex::new(Some(Arc::new(lock))));
+        let inner = Inner { queue, durable, unclaimed, progress, reader, epoch, writer: thread, rewriter, lock };
         Ok((Self { inner: Arc::new(inner) }, writer))
     }
 
@@ -296,6 +302,42 @@ impl Log {
         self.inner.durable.clone()
     }
 
+    /// Seals the segment being written, with everything accepted before, and begins the next one.
+    ///
+    /// # Errors
+    /// `StorageError::Unavailable` when the log records no more.
+    pub async fn roll(&self) -> Result<(), StorageError> {
+        self.inner.queue.order(Order::Roll).await
+    }
+
+    /// Writes a sealed segment anew, compressed better and without the events whose fate that is; `fate`
+    /// is asked for each event in order. Nothing changes until the outcome is installed. Blocks.
+    ///
+    /// # Errors
+    /// `StorageError::Damaged` when the segment does not verify; it then stays as it is.
+    /// `StorageError::Moved` when there is no sealed segment of that number;
+    /// `StorageError::Unavailable` when the log records no more, or somebody else is at it already.
+    pub fn rewrite(
+        &self,
+        number: u32,
+        fate: &mut dyn FnMut(&EventView<'_>) -> Fate,
+    ) -> Result<Rewritten, StorageError> {
+        let lock = self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match lock {
+            Some(lock) if self.inner.queue.unavailable().is_none() => self.inner.rewriter.rewrite(lock, number, fate),
+            _ => Err(self.inner.queue.error()),
+        }
+    }
+
+    /// Removes the segments before `number` for good; the one being written stays in any case.
+    ///
+    /// # Errors
+    /// `StorageError::Unavailable` when the log records no more; else a file that no longer counts could
+    /// not be removed, and goes when the log is opened next.
+    pub async fn drop_before(&self, number: u32) -> Result<(), StorageError> {
+        self.inner.queue.order(Order::DropBefore(number)).await
+    }
+
     /// What became durable of the hash chain since this was last asked; the first time, since the log
     /// was opened.
     #[must_use]
@@ -324,7 +366,7 @@ impl Log {
     }
 
     /// Writes what was accepted, records `log.sealed`, marks the log as closed in an orderly way and
-    /// gives up the lock. Nothing can be appended afterwards; reading goes on. Closing twice is fine.
+    /// gives up the lock once nothing is being written anew. Nothing can be appended afterwards; reading goes on. Closing twice is fine.
     ///
     /// # Errors
     /// `StorageError::Unavailable` when the log had failed or fails now; it is then not sealed.

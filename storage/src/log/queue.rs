@@ -18,6 +18,8 @@ use crate::limits::{COMMIT_WINDOW_BYTES, COMMIT_WINDOW_EVENTS, COMMIT_WINDOW_MIL
 /// Requests beyond this many bytes wait for the next commit, so that one commit stays short. A
 /// single request may be larger; it is never split.
 const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Orders that may wait; whoever gives one waits for it, so there are never many.
+const ORDERS_MAX: usize = 16;
 
 /// The reason given once the log was closed in an orderly way.
 pub(super) const CLOSED: &str = "it is closed";
@@ -37,9 +39,19 @@ impl Request {
     }
 }
 
+/// Something to be done to the log besides appending.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Order {
+    /// Seal the segment being written.
+    Roll,
+    /// Remove the segments before that number.
+    DropBefore(u32),
+}
+
 /// What the writer is to do next.
 pub(super) enum Work {
     Commit(Vec<Request>),
+    Order(Order, oneshot::Sender<Result<(), StorageError>>),
     /// Everything queued is written: seal the log and say so.
     Seal(oneshot::Sender<()>),
     /// Everything queued is written and nobody is left to ask for more.
@@ -76,10 +88,19 @@ struct State {
     awaited: usize,
     /// Of the requests being written.
     writing_bytes: usize,
+    orders: VecDeque<Waiting>,
     sealing: Option<oneshot::Sender<()>>,
     abandoned: bool,
     /// Why nothing is admitted any more.
     unavailable: Option<String>,
+}
+
+/// An order in the queue.
+struct Waiting {
+    order: Order,
+    reply: oneshot::Sender<Result<(), StorageError>>,
+    /// Requests that came before it and are not taken yet.
+    ahead: usize,
 }
 
 impl Queue {
@@ -159,6 +180,11 @@ impl Queue {
     pub fn take(&self) -> Work {
         let mut state = self.lock();
         loop {
+            if state.orders.front().is_some_and(|next| next.ahead == 0)
+                && let Some(next) = state.orders.pop_front()
+            {
+                return Work::Order(next.order, next.reply);
+            }
             match state.wait_for_company() {
                 Some(wait) if wait.is_zero() => return Work::Commit(state.take_requests()),
                 Some(wait) => {
@@ -217,6 +243,27 @@ impl Queue {
         sealed.await.map_err(|_| self.error())
     }
 
+    /// Has the writer do something once everything queued by now is written, and waits for it.
+    ///
+    /// # Errors
+    /// `StorageError::Unavailable` when the log fails or records no more, else what the order met.
+    pub async fn order(&self, order: Order) -> Result<(), StorageError> {
+        let (reply, done) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            if state.orders.len() >= ORDERS_MAX {
+                return Err(StorageError::Limit { name: "orders to the log's writer", limit: ORDERS_MAX as u64 });
+            }
+            // When nothing is done any more, the reply is dropped and the reason is there.
+            if state.unavailable.is_none() {
+                let ahead = state.requests.len();
+                state.orders.push_back(Waiting { order, reply, ahead });
+            }
+        }
+        self.work.notify_one();
+        done.await.unwrap_or_else(|_| Err(self.error()))
+    }
+
     /// A request that could never be admitted is refused at once.
     ///
     /// # Errors
@@ -259,6 +306,7 @@ impl State {
             && (self.awaited > 0
                 || self.waiting_events >= COMMIT_WINDOW_EVENTS
                 || self.waiting_bytes >= COMMIT_WINDOW_BYTES
+                || !self.orders.is_empty()
                 || self.sealing.is_some()
                 || self.abandoned)
     }
@@ -283,6 +331,9 @@ impl State {
             self.waiting_events -= next.drafts.len();
             self.awaited -= usize::from(next.reply.is_some());
             taken.extend(self.requests.pop_front());
+        }
+        for waiting in &mut self.orders {
+            waiting.ahead -= taken.len().min(waiting.ahead);
         }
         taken
     }

@@ -128,6 +128,8 @@ impl Reader {
     /// The first block of the oldest segment.
     #[must_use]
     pub fn start(&self) -> Position {
+        // From outside: as of now, or as of the last look that succeeded.
+        let _ = self.look_again();
         self.shared.segments.oldest().map_or(Position::start_of(1, 0), |oldest| oldest.start())
     }
 

@@ -13,7 +13,7 @@ use super::create;
 use super::directory::Listing;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark::{self, Mark};
-use super::segment::Segment;
+use super::segment::{Segment, overwrite};
 use super::segments::Held;
 use super::storage_io::{StorageFile, StorageIo};
 use super::tail::cut_tail;
@@ -160,6 +160,8 @@ impl Recovery<'_> {
     /// Presence, headers, order and lengths of all segments: enough to notice one that is missing,
     /// shortened or of another log, without reading their events.
     fn check_segments(&mut self, listing: &Listing) -> Result<(), StorageError> {
+        let removed = listing.segments.iter().filter(|(number, _)| *number < self.mark.oldest_segment);
+        self.leftovers = removed.map(|(number, generation)| segment_name(*number, *generation)).collect();
         let (oldest, marked) = (self.mark.oldest_segment, self.mark.durable.end.segment);
         if oldest == 0 || oldest > marked {
             return Err(self.damaged(
@@ -193,12 +195,10 @@ impl Recovery<'_> {
     /// The generation of a segment that holds: the highest that is whole. Inside, what is wrong with
     /// the highest when none is.
     fn choose(&mut self, listing: &Listing, number: u32) -> Result<Result<Found, &'static str>, StorageError> {
-        let mut wrong = None;
-        let mut chosen = None;
+        let (mut wrong, mut chosen, mut others) = (None, None, Vec::new());
         for (_, generation) in listing.segments.iter().rev().filter(|(other, _)| *other == number) {
-            let name = segment_name(number, *generation);
             if chosen.is_some() {
-                self.leftovers.push(name);
+                others.push(*generation);
                 continue;
             }
             let how = match open_segment(self.io, self.directory, (number, *generation))? {
@@ -213,6 +213,10 @@ impl Recovery<'_> {
                 }
             };
             wrong = wrong.or(Some(how));
+            others.push(*generation);
+        }
+        if chosen.is_some() {
+            self.leftovers.extend(others.into_iter().map(|generation| segment_name(number, generation)));
         }
         Ok(chosen.ok_or(wrong.unwrap_or("is missing")))
     }
@@ -322,9 +326,11 @@ impl Recovery<'_> {
         Ok(reached)
     }
 
-    /// What no longer holds goes, once everything that does is proven.
+    /// What no longer holds goes, once everything that does is proven. It is overwritten first, since it
+    /// may hold events that were erased.
     fn remove_leftovers(&self, mended: &mut Vec<Mended>) -> Result<(), StorageError> {
         for name in &self.leftovers {
+            overwrite(self.io, &self.directory.join(name))?;
             create::remove_leftover(self.io, self.directory, name.clone(), mended)?;
         }
         Ok(())

@@ -11,6 +11,8 @@ use crate::StorageError;
 /// more than a segment: a short log stays small, and a busy one seldom waits for room.
 const ALLOCATE_BYTES_MIN: u64 = 1024 * 1024;
 const ALLOCATE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Written at once when a file is overwritten.
+const OVERWRITE_BYTES: usize = 1024 * 1024;
 /// Appended to the name of a file until it is complete.
 pub(super) const UNFINISHED: &str = ".new";
 
@@ -24,6 +26,25 @@ pub(super) struct Segment {
     pub allocated: u64,
     /// A segment is sealed when it would grow beyond this.
     pub bytes_max: u64,
+}
+
+/// Overwrites a file with zeros, durably, a little at a time so that other writers of the disk wait
+/// for little.
+///
+/// # Errors
+/// When the operating system refuses.
+pub(super) fn overwrite(io: &dyn StorageIo, path: &Path) -> Result<(), StorageError> {
+    let file = io.open(path).map_err(StorageError::io("open", path))?;
+    let length = file.length().map_err(StorageError::io("read", path))?;
+    let zeros = vec![0; OVERWRITE_BYTES];
+    let mut at = 0;
+    while at < length {
+        let step = usize::try_from(length - at).unwrap_or(OVERWRITE_BYTES).min(OVERWRITE_BYTES);
+        file.write_at(&zeros[..step], at).map_err(StorageError::io("overwrite", path))?;
+        file.sync_data().map_err(StorageError::io("sync", path))?;
+        at += step as u64;
+    }
+    Ok(())
 }
 
 impl Segment {

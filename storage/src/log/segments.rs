@@ -5,7 +5,7 @@
 //! finds that the set has another entry by now. The files open for reading are kept here as well, so
 //! that one that is gone from the set is not held open for longer than it is being read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::storage_io::StorageFile;
 use super::{Durable, Position};
+use crate::StorageError;
 
 /// Segment files kept open for reading.
 const FILES_OPEN_MAX: usize = 32;
@@ -57,6 +58,20 @@ struct State {
     held: BTreeMap<u32, Held>,
     /// By number and generation.
     files: BTreeMap<(u32, u16), Arc<dyn StorageFile>>,
+    /// Numbers of those that are being written anew.
+    claimed: BTreeSet<u32>,
+}
+
+/// While it is kept, nobody else writes that segment anew.
+pub(super) struct Claim {
+    set: Arc<SegmentSet>,
+    number: u32,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.set.lock().claimed.remove(&self.number);
+    }
 }
 
 impl Held {
@@ -72,7 +87,7 @@ impl Held {
         Position::start_of(self.number(), self.generation())
     }
 
-    fn facts(&self, durable: &Durable) -> SegmentFacts {
+    pub fn facts(&self, durable: &Durable) -> SegmentFacts {
         let end = match self.sealed {
             Some(sealed) => sealed.end,
             None if durable.end.segment == self.number() => u64::from(durable.end.offset),
@@ -144,11 +159,41 @@ impl SegmentSet {
         self.changed();
     }
 
+    /// # Errors
+    /// `StorageError::Unavailable` when somebody writes that segment anew already.
+    pub fn claim(self: &Arc<Self>, number: u32) -> Result<Claim, StorageError> {
+        if self.lock().claimed.insert(number) {
+            return Ok(Claim { set: self.clone(), number });
+        }
+        Err(StorageError::Unavailable { reason: format!("segment {number} is being written anew already") })
+    }
+
+    /// A new generation of a segment holds; false when the segment is gone.
+    pub fn replace(&self, next: Held) -> bool {
+        let mut state = self.lock();
+        let Some(held) = state.held.get_mut(&next.number()) else { return false };
+        let old = (held.number(), held.generation());
+        *held = next;
+        state.files.remove(&old);
+        drop(state);
+        self.changed();
+        true
+    }
+
+    /// Forgets the segments before `number`.
+    pub fn drop_before(&self, number: u32) {
+        let mut state = self.lock();
+        state.held = state.held.split_off(&number);
+        state.files = state.files.split_off(&(number, 0));
+        drop(state);
+        self.changed();
+    }
+
     /// Takes `held` in place of everything known before.
     pub fn reset(&self, held: impl IntoIterator<Item = Held>) {
         let mut state = self.lock();
         state.held = held.into_iter().map(|held| (held.number(), held)).collect();
-        let State { held, files } = &mut *state;
+        let State { held, files, .. } = &mut *state;
         files.retain(|(number, generation), _| held.get(number).is_some_and(|held| held.generation() == *generation));
         drop(state);
         self.changed();

@@ -12,10 +12,11 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::chain::{Chain, Unclaimed};
+use super::directory::Listing;
 use super::encode::Encoder;
-use super::format::SegmentHeader;
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark_keeper::MarkKeeper;
-use super::queue::{CLOSED, Queue, Request, Work};
+use super::queue::{CLOSED, Order, Queue, Request, Work};
 use super::segment::Segment;
 use super::segments::{Sealed, SegmentSet};
 use super::storage_io::StorageIo;
@@ -66,8 +67,8 @@ impl Writer {
     pub fn serve(&mut self, queue: &Queue, work: Work) -> bool {
         // Outlives the attempt: whoever waits learns of a failure only when the reason is there.
         let attempt = std::panic::AssertUnwindSafe(|| self.attempt(&work));
-        match std::panic::catch_unwind(attempt) {
-            Ok(Ok(())) => {}
+        let outcome = match std::panic::catch_unwind(attempt) {
+            Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => {
                 queue.fail(&error.to_string());
                 return false;
@@ -76,11 +77,16 @@ impl Writer {
                 queue.fail("its writer panicked");
                 return false;
             }
-        }
+        };
         match work {
             Work::Commit(requests) => {
                 queue.written();
                 self.answer(requests);
+                true
+            }
+            Work::Order(_, reply) => {
+                // Whoever asked may have stopped waiting; it is done all the same.
+                let _ = reply.send(outcome);
                 true
             }
             Work::Seal(reply) => {
@@ -96,12 +102,18 @@ impl Writer {
         }
     }
 
-    fn attempt(&mut self, work: &Work) -> Result<(), StorageError> {
+    /// What fails ends the log; inside, what went wrong beside it.
+    fn attempt(&mut self, work: &Work) -> Result<Result<(), StorageError>, StorageError> {
         match work {
-            Work::Commit(requests) => self.append(&mut requests.iter().flat_map(|request| &request.drafts)).map(|_| ()),
-            Work::Seal(_) => self.seal(),
-            Work::Stop => self.marks.settle(),
+            Work::Commit(requests) => {
+                self.append(&mut requests.iter().flat_map(|request| &request.drafts))?;
+            }
+            Work::Order(Order::Roll, _) => self.roll_used()?,
+            Work::Order(Order::DropBefore(number), _) => return self.drop_before(*number),
+            Work::Seal(_) => self.seal()?,
+            Work::Stop => self.marks.settle()?,
         }
+        Ok(Ok(()))
     }
 
     /// Tells each request the numbers of its events, which lie in the order of the requests.
@@ -191,6 +203,39 @@ impl Writer {
         self.segments.roll(sealed, header);
         self.durable.send_replace(durable);
         Ok(())
+    }
+
+    /// Seals the segment now, unless it holds nothing.
+    fn roll_used(&mut self) -> Result<(), StorageError> {
+        if self.segment.end > u64::from(SEGMENT_HEADER_BYTES) {
+            self.roll(self.next_seq, self.chain.hash)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes the segments before `number`. First the mark says on stable storage that they need not
+    /// be there, then readers no longer look for them, then the files go; what is left of them after a
+    /// crash goes when the log is opened.
+    fn drop_before(&mut self, number: u32) -> Result<Result<(), StorageError>, StorageError> {
+        let number = number.min(self.segment.number);
+        let Some(oldest) = self.segments.get(number) else { return Ok(Ok(())) };
+        if self.segments.oldest().is_some_and(|first| first.number() == number) {
+            return Ok(Ok(()));
+        }
+        self.marks.retain_from(number, oldest.header.first_seq)?;
+        self.marks.settle()?;
+        self.segments.drop_before(number);
+        Ok(self.remove_before(number))
+    }
+
+    fn remove_before(&self, number: u32) -> Result<(), StorageError> {
+        let listing = Listing::read(&*self.io, &self.directory)?;
+        for (number, generation) in listing.segments.into_iter().filter(|(other, _)| *other < number) {
+            let path = self.directory.join(segment_name(number, generation));
+            self.io.remove(&path).map_err(StorageError::io("remove", &path))?;
+        }
+        self.io.sync_directory(&self.directory).map_err(StorageError::io("sync", &self.directory))
     }
 
     /// Where the log ends.

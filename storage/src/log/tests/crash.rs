@@ -12,7 +12,7 @@ use crate::event::Payload;
 use crate::event::catalog::LogRecovered;
 
 /// What recovery put on record, oldest first.
-fn recoveries(log: &Log) -> Vec<LogRecovered> {
+pub fn recoveries(log: &Log) -> Vec<LogRecovered> {
     let mut found = Vec::new();
     let mut visit = |event: &crate::event::EventView<'_>| {
         found.extend(LogRecovered::take(event).ok());

@@ -6,6 +6,7 @@ mod damage;
 mod faults;
 mod faulty_io;
 mod recording;
+mod rewrite;
 mod sharing;
 
 use std::ops::ControlFlow;
