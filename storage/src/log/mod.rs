@@ -19,6 +19,7 @@ mod format;
 mod lock;
 mod mark;
 mod mark_keeper;
+mod opening;
 mod outside;
 mod queue;
 mod reader;
@@ -34,8 +35,7 @@ mod walk;
 mod window;
 mod writer;
 
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -43,8 +43,7 @@ use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
 use crate::StorageError;
-use crate::event::catalog::{LogOpened, LogRecovered};
-use crate::event::{Clean, Context, Draft, EventView, Symbol};
+use crate::event::{Draft, EventView, Symbol};
 use crate::limits::{QUEUE_BYTES_MAX, SEGMENT_BYTES};
 use crate::time::{Clock, SystemClock};
 
@@ -55,16 +54,11 @@ pub use rewrite::{Fate, Rewritten};
 pub use segments::SegmentFacts;
 pub use walk::BlockWalk;
 
-use chain::{Chain, Unclaimed};
-use encode::{Encoder, LEVEL_LIVE};
+use chain::Unclaimed;
 use format::SEGMENT_HEADER_BYTES;
-use mark_keeper::MarkKeeper;
 use queue::{NotAdmitted, Order, Queue, Request};
-use recovery::{Mended, Recovered};
 use rewrite::Rewriter;
-use segments::SegmentSet;
-use storage_io::{StorageIo, SystemIo};
-use writer::{Progress, Writer};
+use writer::Progress;
 
 /// A place in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -187,74 +181,6 @@ struct Inner {
 }
 
 impl Log {
-    /// Opens the log, making it when there is none: takes the lock, proves that everything up to the
-    /// high-water mark is there, mends what lies behind it, and records `log.opened`.
-    ///
-    /// # Errors
-    /// `StorageError::Locked` when another process has it, `StorageError::Damaged` when it holds less
-    /// than it acknowledged, and what the operating system refuses.
-    pub fn open(options: LogOptions) -> Result<Log, StorageError> {
-        Self::open_with(options, Arc::new(SystemIo))
-    }
-
-    fn open_with(options: LogOptions, io: Arc<dyn StorageIo>) -> Result<Log, StorageError> {
-        let directory = options.directory.clone();
-        let (log, mut writer) = Self::prepare(options, io)?;
-        writer.marks.start_thread()?;
-        let queue = log.inner.queue.clone();
-        let thread = std::thread::Builder::new()
-            .name("log-writer".into())
-            .spawn(move || writer.run(&queue))
-            .map_err(StorageError::io("start a thread for", directory))?;
-        *log.inner.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-        Ok(log)
-    }
-
-    /// The log and the writer that serves its queue, not yet in a thread of its own: a test that must
-    /// repeat exactly serves the queue itself.
-    fn prepare(options: LogOptions, io: Arc<dyn StorageIo>) -> Result<(Log, Writer), StorageError> {
-        let directory = &options.directory;
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
-        let lock = lock::take(directory)?;
-        let recovered = recovery::recover(&*io, directory, options.segment_bytes, options.clock.now_micros())?;
-        let opening = opening_events(&recovered, &options.version);
-        let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
-        let (sender, durable) = watch::channel(recovered.durable);
-        let segments = Arc::new(SegmentSet::new(recovered.segments));
-        let unclaimed = Arc::new(Unclaimed::default());
-        let progress = Arc::new(Mutex::new(Progress::default()));
-        let epoch = recovered.epoch;
-        let mut mark = recovered.mark;
-        mark.epoch = epoch;
-        let mut writer = Writer {
-            io: io.clone(),
-            directory: directory.clone(),
-            clock: options.clock.clone(),
-            log_id: mark.log_id,
-            epoch,
-            segment: recovered.segment,
-            segments: segments.clone(),
-            marks: MarkKeeper::new(mark, recovered.mark_file, recovered.mark_path),
-            chain: Chain::after(recovered.durable.chain),
-            unclaimed: unclaimed.clone(),
-            encoder: Encoder::new(LEVEL_LIVE).map_err(StorageError::io("prepare compression for", directory))?,
-            durable: sender,
-            progress: progress.clone(),
-            next_seq: recovered.durable.last_seq + 1,
-            epoch_events: 0,
-            buffer: Vec::new(),
-        };
-        writer.append(&mut opening.iter())?;
-        let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
-        let marks = writer.marks.sync_handle();
-        let rewriter = Rewriter { io, directory: directory.clone(), segments, marks };
-        let queue = Arc::new(Queue::new(options.queue_bytes_max));
-        let (thread, lock) = (Mutex::new(None), Mutex::new(Some(Arc::new(lock))));
-        let inner = Inner { queue, durable, unclaimed, progress, reader, epoch, writer: thread, rewriter, lock };
-        Ok((Self { inner: Arc::new(inner) }, writer))
-    }
-
     /// Identity of the log, 12 of `0-9a-z`, the same for its whole life.
     #[must_use]
     pub fn log_id(&self) -> &str {
@@ -386,37 +312,4 @@ impl Drop for Inner {
             let _ = thread.join();
         }
     }
-}
-
-/// What the record says about this opening.
-fn opening_events(recovered: &Recovered, version: &Symbol) -> Vec<Draft> {
-    let context = Context::default();
-    let opened = LogOpened {
-        epoch: recovered.epoch,
-        clean: recovered.mark.clean && recovered.durable.last_seq == recovered.mark.durable.last_seq,
-        last_seq: recovered.durable.last_seq,
-        version: version.clone(),
-        durability: None,
-        sync_interval_ms: None,
-        clock_back_ms: None,
-    };
-    let mut drafts = vec![Draft::new(&context, &opened)];
-    for mended in &recovered.mended {
-        let event = match mended {
-            Mended::TornTail { bytes_cut, kept_as } => LogRecovered {
-                what: Symbol::fold("torn_tail"),
-                bytes_cut: Some(*bytes_cut),
-                kept_as: Some(Clean::redacted(kept_as.as_str())),
-                detail: None,
-            },
-            Mended::LeftoverRemoved { name } => LogRecovered {
-                what: Symbol::fold("leftover_removed"),
-                bytes_cut: None,
-                kept_as: None,
-                detail: Some(Clean::redacted(name.as_str())),
-            },
-        };
-        drafts.push(Draft::new(&context, &event));
-    }
-    drafts
 }

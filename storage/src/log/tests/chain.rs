@@ -127,7 +127,8 @@ async fn a_commit_behind_the_mark_that_breaks_the_chain_is_not_kept() {
     let base = temporary();
     let at = one_behind_the_mark(base.path()).await;
     let segment = std::fs::read(base.path().join("log/000001.seg")).expect("it can be read");
-    let kinds: [(&str, &dyn Fn(&mut Block)); 3] =
+    type Case<'a> = (&'a str, &'a dyn Fn(&mut Block));
+    let kinds: [Case<'_>; 3] =
         [("behind", &|_| {}), ("forged", &|_| {}), ("behind", &|block| block.header.chain[31] ^= 1)];
     for (case, (text, header)) in kinds.iter().enumerate() {
         let copy = temporary();

@@ -265,7 +265,7 @@ async fn readers_on_their_way_miss_nothing_and_see_nothing_twice() {
         let mut seen = Vec::new();
         let mut visit = |event: &EventView<'_>| {
             // Written anew while it is being read, and the next one as well.
-            if event.seq % 25 == 0 {
+            if event.seq.is_multiple_of(25) {
                 let segments = log.reader().segments().expect("they are known");
                 let number = segments.iter().rfind(|facts| facts.first_seq <= event.seq).expect("it is there").number;
                 for number in [number, number + 1] {
@@ -335,7 +335,8 @@ async fn generations_left_by_a_crash_are_settled_when_the_log_is_opened() {
     let new = std::fs::read(directory.path().join("log/000002-1.seg")).expect("it can be read");
     let half = &new[..new.len() - 1];
     // What lies there, which generation holds, what is removed.
-    let states: [(&[(&str, &[u8])], u16, &[&str]); 5] = [
+    type State<'a> = (&'a [(&'a str, &'a [u8])], u16, &'a [&'a str]);
+    let states: [State<'_>; 5] = [
         (&[("000002.seg", &old), ("000002-1.seg.new", half)], 0, &["000002-1.seg.new"]),
         (&[("000002.seg", &old), ("000002-1.seg", &new)], 1, &["000002.seg"]),
         (&[("000002.seg", &[0; 700]), ("000002-1.seg", &new)], 1, &["000002.seg"]),
