@@ -5,6 +5,7 @@
 //! of what is tortured, and held against what is there afterwards.
 
 mod child;
+mod gateway;
 mod kills;
 mod notes;
 mod payload;
