@@ -177,6 +177,15 @@ impl Server {
         ended(running, stderr, data).await
     }
 
+    /// The server is killed at this very moment.
+    pub async fn kill(self) -> Ended {
+        let Self { client, mut running, stderr, data, address: _, _room } = self;
+        running.child.start_kill().expect("it runs");
+        let ended = ended(running, stderr, data).await;
+        drop(client);
+        ended
+    }
+
     /// The server gets a signal, with its client still connected.
     pub async fn signal(self, name: &str) -> Ended {
         processes::signal(self.pid(), name).await;

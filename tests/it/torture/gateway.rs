@@ -116,15 +116,15 @@ async fn burst_and_kill(server: Server, until: u64, told: &mut Told) -> String {
         console.log('line ' + i); if (i % 20 == 0) await new Promise(done => setTimeout(done));
     } })()";
     let pending = server.begin("evaluate", json!({"session_id": session_id, "expression": burst})).await;
+    let family = processes::descendants(server.pid());
+    assert!(!family.is_empty());
     let settled = Mutex::default();
     let callers = join_all((0..CALLERS).map(|number| call_on(&server, &session_id, number, &settled)));
     tokio::select! {
         () = read_on(&server, &session_id, until, told) => {}
         _ = callers => unreachable!("callers do not end by themselves"),
     }
-    let family = processes::descendants(server.pid());
-    assert!(!family.is_empty());
-    server.signal("KILL").await;
+    server.kill().await;
     drop(pending);
     told.settled.extend(settled.into_inner().unwrap_or_else(PoisonError::into_inner));
     told.follow(&follower.stop().await);

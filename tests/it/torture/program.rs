@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 
 use super::child::{Engine, ORDERS, Orders};
 use super::notes::Notes;
-use crate::support::processes::{self, Process};
+use crate::support::processes;
 use crate::support::{LIMIT, wait_for, wait_within};
 
 impl Orders {
@@ -33,6 +33,7 @@ impl Orders {
 /// A running writer; killed with the value.
 pub struct Program {
     child: Child,
+    traced: bool,
     orders: Orders,
 }
 
@@ -52,7 +53,7 @@ impl Program {
         command.args(&line[1..]).kill_on_drop(true).stdin(Stdio::null()).stdout(Stdio::null());
         command.env(ORDERS, serde_json::to_string(orders).expect("orders are JSON"));
         let child = command.spawn().expect("the program starts");
-        Self { child, orders: orders.clone() }
+        Self { child, traced: !tracer.is_empty(), orders: orders.clone() }
     }
 
     fn pid(&self) -> u32 {
@@ -101,11 +102,15 @@ impl Program {
         wait_for("every thread is stopped", || async { processes::is_stopped(pid).then_some(()) }).await;
     }
 
-    /// Kills it and returns once it is gone.
+    /// Kills it at this very moment and returns once it is gone.
     pub async fn kill(mut self) {
-        let family: Vec<Process> = processes::descendants(self.pid());
-        for process in &family {
-            processes::signal(process.pid, "KILL").await;
+        let mut family = Vec::new();
+        if self.traced {
+            // A program outlives its tracer.
+            family = processes::descendants(self.pid());
+            for process in &family {
+                processes::signal(process.pid, "KILL").await;
+            }
         }
         self.child.kill().await.expect("it can be killed");
         wait_within(LIMIT, "it is gone", || async { processes::alive(&family).is_empty().then_some(()) }).await;
