@@ -35,6 +35,8 @@ pub(super) struct Commit {
     pub last_seq: u64,
     /// The chain hash after its last event, as its last block has it.
     pub chain: [u8; 32],
+    /// When it was recorded.
+    pub recorded_micros: i64,
     blocks: Vec<(u64, StoredHeader)>,
 }
 
@@ -82,6 +84,7 @@ impl CommitWalk {
     pub fn next_commit(&mut self) -> io::Result<Walked> {
         let (mut offset, mut blocks) = (self.offset, Vec::new());
         let (mut count, mut first_seq, mut last_seq) = (0u64, u64::MAX, 0);
+        let mut recorded_micros = i64::MIN;
         let chain = loop {
             let stored = match self.window.header(offset)? {
                 Step::Block(stored) => stored,
@@ -95,6 +98,7 @@ impl CommitWalk {
             count += u64::from(stored.header.count);
             first_seq = first_seq.min(stored.header.first_seq);
             last_seq = last_seq.max(stored.header.last_seq);
+            recorded_micros = recorded_micros.max(stored.header.last_micros);
             let (at, ends, chain) = (offset, stored.header.end_of_commit, stored.header.chain);
             offset += stored.stored_bytes as u64;
             blocks.push((at, stored));
@@ -107,7 +111,7 @@ impl CommitWalk {
         }
         self.offset = offset;
         self.next_seq = last_seq + 1;
-        Ok(Walked::Commit(Commit { end: offset, last_seq, chain, blocks }))
+        Ok(Walked::Commit(Commit { end: offset, last_seq, chain, recorded_micros, blocks }))
     }
 
     /// The next commit, if its events lead from `before` to the chain hash that it states.

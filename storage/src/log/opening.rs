@@ -54,8 +54,9 @@ impl Log {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
         let lock = lock::take(directory)?;
-        let recovered = recovery::recover(&*io, directory, options.segment_bytes, options.clock.now_micros())?;
-        let opening = opening_events(&recovered, &options.version);
+        let now_micros = options.clock.now_micros();
+        let recovered = recovery::recover(&*io, directory, options.segment_bytes, now_micros)?;
+        let opening = opening_events(&recovered, &options.version, now_micros);
         let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
         let (sender, durable) = watch::channel(recovered.durable);
         let segments = Arc::new(SegmentSet::new(recovered.segments));
@@ -94,8 +95,9 @@ impl Log {
 }
 
 /// What the record says about this opening.
-fn opening_events(recovered: &Recovered, version: &Symbol) -> Vec<Draft> {
+fn opening_events(recovered: &Recovered, version: &Symbol, now_micros: i64) -> Vec<Draft> {
     let context = Context::default();
+    let back_micros = u64::try_from(recovered.recorded_micros.saturating_sub(now_micros)).unwrap_or(0);
     let opened = LogOpened {
         epoch: recovered.epoch,
         clean: recovered.mark.clean && recovered.durable.last_seq == recovered.mark.durable.last_seq,
@@ -103,7 +105,8 @@ fn opening_events(recovered: &Recovered, version: &Symbol) -> Vec<Draft> {
         version: version.clone(),
         durability: None,
         sync_interval_ms: None,
-        clock_back_ms: None,
+        // However little it is, it is not nothing.
+        clock_back_ms: Some(back_micros.div_ceil(1_000)).filter(|millis| *millis > 0),
     };
     let mut drafts = vec![Draft::new(&context, &opened)];
     for mended in &recovered.mended {

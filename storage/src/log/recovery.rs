@@ -28,6 +28,8 @@ pub(super) struct Recovered {
     pub segment: Segment,
     pub segments: Vec<Held>,
     pub durable: Durable,
+    /// When the last event was recorded; the segment was begun, where it holds none.
+    pub recorded_micros: i64,
     pub epoch: u64,
     pub mended: Vec<Mended>,
 }
@@ -46,16 +48,20 @@ struct Reached {
     end: u64,
     /// Chain hash there.
     chain: [u8; 32],
+    /// When that commit was recorded.
+    recorded_micros: i64,
 }
 
 impl Reached {
     fn beginning(header: &SegmentHeader) -> Self {
         let last_seq = header.first_seq.saturating_sub(1);
-        Self { last_seq, end: u64::from(SEGMENT_HEADER_BYTES), chain: header.chain }
+        let end = u64::from(SEGMENT_HEADER_BYTES);
+        Self { last_seq, end, chain: header.chain, recorded_micros: header.created_micros }
     }
 
     fn behind(commit: &Commit) -> Self {
-        Self { last_seq: commit.last_seq, end: commit.end, chain: commit.chain }
+        let (last_seq, end, chain) = (commit.last_seq, commit.end, commit.chain);
+        Self { last_seq, end, chain, recorded_micros: commit.recorded_micros }
     }
 }
 
@@ -115,8 +121,9 @@ pub(super) fn recover(
     recovery.remove_leftovers(&mut mended)?;
     let end = Position { segment: segment.number, generation: 0, offset: segment.end as u32 };
     let durable = Durable { last_seq: reached.last_seq, end, chain: reached.chain };
+    let recorded_micros = reached.recorded_micros;
     let Recovery { mark, segments, .. } = recovery;
-    Ok(Recovered { mark, mark_file, mark_path, segment, segments, durable, epoch, mended })
+    Ok(Recovered { mark, mark_file, mark_path, segment, segments, durable, recorded_micros, epoch, mended })
 }
 
 /// The refusal of segments whose mark is gone; names what can still be read in them.

@@ -11,4 +11,5 @@ mod notes;
 mod payload;
 mod power;
 mod program;
+mod restarts;
 mod syncs;
