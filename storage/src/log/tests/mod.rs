@@ -5,9 +5,11 @@ mod crash;
 mod damage;
 mod faults;
 mod faulty_io;
+mod model;
 mod recording;
 mod rewrite;
 mod sharing;
+mod simulated_disk;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -94,9 +96,22 @@ fn temporary() -> tempfile::TempDir {
 }
 
 /// A small, repeatable source of choices.
+#[derive(Clone)]
 struct Dice(u64);
 
 impl Dice {
+    /// From any seed at all, neighbours included.
+    fn of(seed: u64) -> Self {
+        let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self((mixed ^ (mixed >> 31)).max(1))
+    }
+
+    fn one_in(&mut self, bound: u64) -> bool {
+        self.below(bound) == 0
+    }
+
     fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,0 +1,133 @@
+//! The random program: which step comes next, what goes wrong in it, and what is looked at after it.
+
+use super::super::super::Reader;
+use super::super::simulated_disk::{Call, Mishap, Plan};
+use super::check::{absorb, check_all, check_files, check_from_anywhere};
+use super::world::World;
+
+/// What can be done to a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Commit,
+    Offer,
+    Flush,
+    Read,
+    Close,
+    LetGo,
+    Kill,
+    TurnClock,
+    Outside,
+}
+
+/// The steps of a random program, each as often as it is likely.
+const STEPS: [Step; 16] = [
+    Step::Commit,
+    Step::Commit,
+    Step::Commit,
+    Step::Commit,
+    Step::Commit,
+    Step::Offer,
+    Step::Offer,
+    Step::Flush,
+    Step::Read,
+    Step::Read,
+    Step::Outside,
+    Step::Outside,
+    Step::Close,
+    Step::LetGo,
+    Step::Kill,
+    Step::TurnClock,
+];
+
+impl World {
+    /// One step of a random program.
+    pub fn random_step(&mut self) {
+        if self.running.is_none() {
+            if self.dice.one_in(3) {
+                self.look_from_outside();
+            }
+            self.reopen();
+            return;
+        }
+        let step = STEPS[self.dice.below(STEPS.len() as u64) as usize];
+        let plan = if self.dice.one_in(6) { Some(self.any_plan()) } else { None };
+        self.perform(step, plan);
+    }
+
+    /// One step, in which `plan` may go wrong; gives the plan back when it did not.
+    pub fn perform(&mut self, step: Step, plan: Option<Plan>) -> Option<Plan> {
+        let mut running = self.running.take()?;
+        running.process.plan(plan);
+        let before = running.process.happened().len();
+        let ended = self.act(step, &mut running);
+        let left = running.process.plan(None);
+        let happened = running.process.happened();
+        if happened.len() > before {
+            self.note(format!("    {:?}", &happened[before..]));
+        }
+        if ended || running.process.is_dead() {
+            let process = running.process.clone();
+            // What is dropped here can do nothing more.
+            process.kill();
+            drop(running);
+            self.bury(&process);
+            return left;
+        }
+        absorb(&mut self.book, &running.log.reader());
+        self.running = Some(running);
+        left
+    }
+
+    fn any_plan(&mut self) -> Plan {
+        let mishaps = [Mishap::Refused, Mishap::NoRoom, Mishap::Panic, Mishap::Kill, Mishap::PowerCut];
+        let mishap = mishaps[self.dice.below(5) as usize];
+        let calls: [fn(Call) -> bool; 4] =
+            [Call::changes, |call| call == Call::Sync, |call| call == Call::Write, |_| true];
+        let calls = if mishap == Mishap::NoRoom { Call::needs_room } else { calls[self.dice.below(4) as usize] };
+        let most = [2, 8, 30][self.dice.below(3) as usize];
+        Plan { passes: self.dice.below(most), calls, mishap }
+    }
+
+    /// Opens the log, if need be after attempts that go wrong.
+    fn reopen(&mut self) {
+        for _ in 0..self.dice.below(3) {
+            let plan = self.any_plan();
+            self.open(Some(plan));
+            if self.running.is_some() {
+                break;
+            }
+        }
+        if self.running.is_none() {
+            self.open(None);
+        }
+        self.check_opened();
+    }
+
+    /// Looks at all of a log that was just opened.
+    pub fn check_opened(&mut self) {
+        let Some(running) = self.running.take() else { panic!("the log is not open") };
+        check_all(&mut self.book, &running.log.reader());
+        check_files(&self.disk, &running.log.reader());
+        assert_eq!(running.log.health().epoch, self.book.epoch);
+        self.running = Some(running);
+    }
+
+    /// Another process reads what the mark says is there, through a reader that it made before or now,
+    /// whether a writer lives or not.
+    pub fn look_from_outside(&mut self) {
+        if self.outside.is_none() || self.dice.one_in(3) {
+            let reader = Reader::open_with(&self.directory(), self.disk.process());
+            // Before anything was acknowledged there may be no log.
+            self.outside =
+                if self.book.acknowledged == 0 { reader.ok() } else { Some(reader.expect("there is a log")) };
+        }
+        let Some(reader) = &self.outside else { return };
+        let durable = reader.durable().expect("it is known").last_seq;
+        self.trace.push(format!("looked from outside, up to {durable}"));
+        if durable > self.book.last_seq() {
+            // Shown without having been acknowledged: it must stay all the same.
+            absorb(&mut self.book, reader);
+        }
+        check_from_anywhere(&self.book, reader, &mut self.dice);
+    }
+}

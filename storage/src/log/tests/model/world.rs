@@ -1,0 +1,147 @@
+//! One process at a time, on one simulated disk: opening, serving, dying, opening again.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::super::super::queue::Queue;
+use super::super::super::writer::Writer;
+use super::super::super::{Log, LogOptions, Reader};
+use super::super::Dice;
+use super::super::simulated_disk::{Mishap, Plan, Process, SimulatedDisk};
+use super::book::Book;
+use crate::StorageError;
+use crate::time::{Clock, ManualClock};
+
+pub struct World {
+    pub dice: Dice,
+    pub disk: SimulatedDisk,
+    pub options: LogOptions,
+    pub clock: Arc<ManualClock>,
+    pub running: Option<Running>,
+    /// A reader in another process.
+    pub outside: Option<Reader>,
+    pub book: Book,
+    /// The power goes when the process is buried.
+    pub power_goes: bool,
+    /// What was done, for who has to find out why it failed.
+    pub trace: Vec<String>,
+}
+
+/// A log that is open, and the process that has it open.
+pub struct Running {
+    pub log: Log,
+    pub queue: Arc<Queue>,
+    /// Gone once it has ended.
+    pub writer: Option<Writer>,
+    pub process: Arc<Process>,
+}
+
+impl World {
+    pub fn new(seed: u64, scratch: &Path) -> Self {
+        let mut dice = Dice::of(seed);
+        let clock = Arc::new(ManualClock::default());
+        let options = LogOptions {
+            segment_bytes: [1024, 2048, 6000][dice.below(3) as usize],
+            clock: clock.clone(),
+            ..LogOptions::new(scratch.join("log"))
+        };
+        let disk = SimulatedDisk::new(dice.below(u64::MAX));
+        let (book, trace) = (Book::default(), Vec::new());
+        let (running, outside, power_goes) = (None, None, false);
+        let mut world = Self { dice, disk, options, clock, running, outside, book, power_goes, trace };
+        world.set_clock(1_700_000_000_000_000);
+        world
+    }
+
+    pub fn set_clock(&mut self, micros: i64) {
+        self.clock.set_micros(micros);
+        self.book.times.insert(micros);
+    }
+
+    pub fn move_clock(&mut self, micros: i64) {
+        self.set_clock(self.clock.now_micros() + micros);
+    }
+
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.trace.push(text.into());
+    }
+
+    pub fn directory(&self) -> PathBuf {
+        self.options.directory.clone()
+    }
+
+    /// Opens the log in a process of its own, in which `plan` may go wrong; gives the plan back when it
+    /// did not.
+    pub fn open(&mut self, plan: Option<Plan>) -> Option<Plan> {
+        let process = self.disk.process();
+        process.plan(plan);
+        let options = self.options.clone();
+        let attempt = catch_unwind(AssertUnwindSafe(|| Log::prepare(options, process.clone())));
+        let left = process.plan(None);
+        let happened = process.happened();
+        let problem = match attempt {
+            Ok(Ok((log, writer))) if !process.is_dead() => {
+                self.note(format!("opened {happened:?}"));
+                let queue = log.inner.queue.clone();
+                self.running = Some(Running { log, queue, writer: Some(writer), process });
+                return left;
+            }
+            Ok(Ok(_)) => "it died".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it panicked".into(),
+        };
+        self.note(format!("not opened {happened:?}: {problem}"));
+        assert!(!happened.is_empty(), "the log does not open: {problem}");
+        self.bury(&process);
+        left
+    }
+
+    /// The process dies, or has died; the power goes with it where that was what happened.
+    pub fn bury(&mut self, process: &Process) {
+        process.kill();
+        self.running = None;
+        let cut = process.happened().iter().any(|(mishap, _)| *mishap == Mishap::PowerCut);
+        if std::mem::take(&mut self.power_goes) || cut {
+            self.outside = None;
+            self.disk.cut_power();
+        } else if self.dice.one_in(3) {
+            self.disk.forget_lost();
+        }
+    }
+}
+
+impl Running {
+    /// Lets the writer do one piece of work. Whether there is a writer that did.
+    pub fn serve(&mut self) -> bool {
+        let Some(writer) = &mut self.writer else { return false };
+        if !writer.serve(&self.queue, self.queue.take()) {
+            self.writer = None;
+        }
+        true
+    }
+
+    /// Waits for what needs the writer.
+    pub fn wait<T>(&mut self, what: impl Future<Output = T>) -> T {
+        let mut what = pin!(what);
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(outcome) = what.as_mut().poll(&mut context) {
+                return outcome;
+            }
+            assert!(self.serve(), "somebody waits, and nobody works");
+        }
+    }
+
+    /// Whether a failure now has a reason.
+    pub fn is_excused(&self) -> bool {
+        !self.process.happened().is_empty()
+    }
+
+    pub fn excuse(&self, error: &StorageError) {
+        assert!(self.is_excused(), "a failure without a cause: {error}");
+    }
+}
