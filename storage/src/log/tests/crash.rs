@@ -1,26 +1,12 @@
 //! A process that dies at any moment loses nothing it acknowledged, and leaves nothing that the next
 //! one cannot mend; what is mended is on record.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::{Log, LogOptions};
-use super::{Dice, assert_gap_free, copy_directory, message, open, options, read_all, temporary, texts};
-use crate::event::Payload;
-use crate::event::catalog::LogRecovered;
-
-/// What recovery put on record, oldest first.
-pub fn recoveries(log: &Log) -> Vec<LogRecovered> {
-    let mut found = Vec::new();
-    let mut visit = |event: &crate::event::EventView<'_>| {
-        found.extend(LogRecovered::take(event).ok());
-        ControlFlow::Continue(())
-    };
-    log.reader().scan(0, &|_| true, &mut visit).expect("the log is whole");
-    found
-}
+use super::{Dice, assert_gap_free, message, open, options, read_all, recoveries, temporary, texts};
 
 #[tokio::test]
 async fn numbers_go_on_after_every_kind_of_end() {
@@ -105,46 +91,6 @@ async fn log_behind_its_mark(directory: &Path) -> [u64; 3] {
 }
 
 #[tokio::test]
-async fn a_tail_torn_at_any_byte_is_cut_back_to_whole_commits_and_kept_aside() {
-    let base = temporary();
-    let commit_ends = log_behind_its_mark(base.path()).await;
-    let [marked, middle, end] = commit_ends;
-    let segment = std::fs::read(base.path().join("log/000001.seg")).expect("it can be read");
-    for cut in marked..end {
-        let copy = temporary();
-        let log_directory = copy.path().join("log");
-        copy_directory(&base.path().join("log"), &log_directory);
-        let mut bytes = segment.clone();
-        // By turns: the file ends there, or the rest of it never got written.
-        if cut % 2 == 0 {
-            bytes.truncate(cut as usize);
-        } else {
-            bytes[cut as usize..].fill(0);
-        }
-        std::fs::write(log_directory.join("000001.seg"), &bytes).expect("it can be written");
-        let log = open(copy.path());
-        let events = read_all(&log.reader());
-        assert_gap_free(&events);
-        let (whole, kept) = if cut < middle { (marked, 2) } else { (middle, 4) };
-        let opened = events.iter().position(|(seq, text)| *seq > 1 && text == "log.opened");
-        assert_eq!(opened, Some(kept), "cut at {cut}");
-        let used = bytes.iter().take(cut as usize).rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
-        let torn = used.saturating_sub(whole);
-        let recovered = recoveries(&log);
-        if torn == 0 {
-            assert!(recovered.is_empty(), "cut at {cut}: {recovered:?}");
-            continue;
-        }
-        assert_eq!(recovered.len(), 1, "cut at {cut}");
-        assert_eq!((recovered[0].what.as_str(), recovered[0].bytes_cut), ("torn_tail", Some(torn)), "cut at {cut}");
-        let name = recovered[0].kept_as.as_ref().expect("it was kept").as_str();
-        assert_eq!(name, format!("torn-2-{whole}.bin"));
-        let aside = std::fs::read(log_directory.join(name)).expect("it is there");
-        assert_eq!(aside, bytes[whole as usize..(whole + torn) as usize]);
-    }
-}
-
-#[tokio::test]
 async fn what_was_cut_once_is_gone_for_good() {
     let directory = temporary();
     let log = open(directory.path());
@@ -155,7 +101,7 @@ async fn what_was_cut_once_is_gone_for_good() {
     bytes[end..end + 8000].fill(0xa5);
     std::fs::write(&path, bytes).expect("it can be written");
     for _ in 0..3 {
-        let recovered = recoveries(&open(directory.path()));
+        let recovered = recoveries(&open(directory.path()).reader());
         assert_eq!(recovered.len(), 1);
         assert_eq!(recovered[0].bytes_cut, Some(8000));
     }
@@ -167,7 +113,7 @@ async fn whole_commits_behind_the_mark_are_kept() {
     log_behind_its_mark(directory.path()).await;
     let log = open(directory.path());
     assert_eq!(texts(&read_all(&log.reader()))[1..5], ["marked", "third", "fourth", "fifth"]);
-    assert!(recoveries(&log).is_empty());
+    assert!(recoveries(&log.reader()).is_empty());
 }
 
 #[tokio::test]
@@ -178,7 +124,7 @@ async fn leftovers_are_removed_and_strangers_left_alone() {
     std::fs::write(log_directory.join("000002.seg.new"), b"half").expect("it can be written");
     std::fs::write(log_directory.join("notes.txt"), b"mine").expect("it can be written");
     let log = open(directory.path());
-    let recovered = recoveries(&log);
+    let recovered = recoveries(&log.reader());
     assert_eq!(recovered.len(), 1);
     assert_eq!(recovered[0].what.as_str(), "leftover_removed");
     assert_eq!(recovered[0].detail.as_ref().map(|detail| detail.as_str()), Some("000002.seg.new"));
@@ -205,7 +151,7 @@ async fn a_creation_that_was_interrupted_is_begun_again() {
         }
         let log = open(directory.path());
         assert_eq!(log.health().epoch, 1);
-        assert_eq!(recoveries(&log).len(), files.len());
+        assert_eq!(recoveries(&log.reader()).len(), files.len());
         log.commit(vec![message(None, "x")]).await.expect("it is recorded");
     }
 }

@@ -2,6 +2,7 @@
 
 mod chain;
 mod crash;
+mod cuts;
 mod damage;
 mod faults;
 mod faulty_io;
@@ -16,7 +17,7 @@ use std::path::Path;
 
 use super::{Log, LogOptions, Reader};
 use crate::StorageError;
-use crate::event::catalog::ConsoleMessage;
+use crate::event::catalog::{ConsoleMessage, LogRecovered};
 use crate::event::{Clean, Context, Draft, Level, Payload, Symbol};
 use crate::ids::{Owner, PageId, SessionId};
 
@@ -67,6 +68,17 @@ fn read_from(reader: &Reader, from: u64) -> Result<Vec<(u64, String)>, StorageEr
 
 fn read_all(reader: &Reader) -> Vec<(u64, String)> {
     read_from(reader, 0).expect("the log is whole")
+}
+
+/// What openings put on record as mended, oldest first.
+fn recoveries(reader: &Reader) -> Vec<LogRecovered> {
+    let mut found = Vec::new();
+    let mut visit = |event: &crate::event::EventView<'_>| {
+        found.extend(LogRecovered::take(event).ok());
+        ControlFlow::Continue(())
+    };
+    reader.scan(0, &|_| true, &mut visit).expect("the log is whole");
+    found
 }
 
 /// Numbers run from 1 without a hole.

@@ -357,7 +357,7 @@ async fn generations_left_by_a_crash_are_settled_when_the_log_is_opened() {
         let expected = if *generation == 0 { &before } else { &after };
         assert_eq!(told.kept[..expected.kept.len()], expected.kept[..], "case {case}");
         assert_eq!(told.removed, expected.removed, "case {case}");
-        let gone: Vec<String> = super::crash::recoveries(&log)
+        let gone: Vec<String> = super::recoveries(&log.reader())
             .iter()
             .filter_map(|recovered| recovered.detail.as_ref().map(|detail| detail.as_str().to_owned()))
             .collect();

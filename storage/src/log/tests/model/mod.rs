@@ -5,6 +5,7 @@
 
 mod book;
 mod check;
+mod every_call;
 mod program;
 mod steps;
 mod world;

@@ -1,0 +1,82 @@
+//! One whole life of a log, in which the n-th call goes wrong, for every n until none is left: the
+//! caller gets an error or what was asked for, nothing acknowledged is lost, and the next start is fine.
+
+use super::super::simulated_disk::{Call, Mishap, Plan};
+use super::super::temporary;
+use super::program::Step;
+use super::world::World;
+
+/// Opening, closing and opening again come by themselves.
+const LIFE: [Step; 14] = [
+    Step::Commit,
+    Step::Commit,
+    Step::Offer,
+    Step::Commit,
+    Step::Commit,
+    Step::Read,
+    Step::Commit,
+    Step::Close,
+    Step::Commit,
+    Step::Flush,
+    Step::Commit,
+    Step::Offer,
+    Step::Commit,
+    Step::Close,
+];
+
+/// Lives one life; whether something went wrong in it.
+fn live(plan: Plan, power_goes: bool) -> bool {
+    let scratch = temporary();
+    let mut world = World::new(9, scratch.path());
+    let mut left = Some(plan);
+    for step in LIFE {
+        if world.running.is_none() {
+            left = world.open(left);
+        }
+        if left.is_some() || world.running.is_some() {
+            left = world.perform(step, left);
+        }
+        if left.is_none() {
+            // What follows a failure must not make it worse.
+            world.perform(Step::Commit, None);
+            break;
+        }
+    }
+    if let Some(running) = world.running.take() {
+        world.power_goes = power_goes;
+        world.bury(&running.process);
+    }
+    world.open(None);
+    world.check_opened();
+    world.perform(Step::Commit, None);
+    left.is_none()
+}
+
+fn every_call(mishap: Mishap, calls: fn(Call) -> bool) {
+    for power_goes in [false, true] {
+        let went_wrong = (0..10_000).find(|passes| !live(Plan { passes: *passes, calls, mishap }, power_goes));
+        let calls = went_wrong.expect("a life has an end");
+        assert!(calls > 40, "only {calls} calls");
+    }
+}
+
+#[test]
+fn no_room_at_any_call_costs_nothing_acknowledged() {
+    every_call(Mishap::NoRoom, Call::needs_room);
+}
+
+#[test]
+fn a_refusal_at_any_call_costs_nothing_acknowledged() {
+    every_call(Mishap::Refused, |_| true);
+}
+
+#[test]
+fn a_panic_at_any_call_costs_nothing_acknowledged() {
+    every_call(Mishap::Panic, Call::changes);
+}
+
+#[test]
+fn an_end_at_any_call_costs_nothing_acknowledged() {
+    every_call(Mishap::Kill, Call::changes);
+    every_call(Mishap::PowerCut, Call::changes);
+}
