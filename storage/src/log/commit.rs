@@ -40,6 +40,13 @@ pub(super) struct Commit {
     blocks: Vec<(u64, StoredHeader)>,
 }
 
+impl Commit {
+    /// Kinds of event in all its blocks, as [`BlockHeader::kinds`](super::BlockHeader::kinds) has them.
+    pub fn kinds(&self) -> u128 {
+        self.blocks.iter().fold(0, |kinds, (_, stored)| kinds | stored.header.kinds)
+    }
+}
+
 /// What stands at one number or a run of them.
 pub(super) enum Item<'a> {
     Event(Option<&'a SessionId>, EventView<'a>),

@@ -19,6 +19,8 @@ use super::storage_io::{StorageFile, StorageIo};
 use super::tail::cut_tail;
 use super::{Durable, Position};
 use crate::StorageError;
+use crate::event::catalog::LogOpened;
+use crate::event::{Kind, Payload};
 
 /// A log that is ready to be appended to.
 pub(super) struct Recovered {
@@ -116,8 +118,10 @@ pub(super) fn recover(
     let (segments, unproven, leftovers) = (Vec::new(), Vec::new(), Vec::new());
     let mut recovery = Recovery { io, directory, segment_bytes, mark, segments, unproven, leftovers };
     recovery.check_segments(&listing)?;
-    let epoch = recovery.segments.iter().map(|held| held.header.epoch).fold(recovery.mark.epoch, u64::max) + 1;
-    let (segment, reached) = recovery.check_contents(epoch, &mut mended)?;
+    let (segment, reached, epoch) = recovery.check_contents(&mut mended)?;
+    // The process before may have died between a change of names and its sync: what it left is built
+    // on from here, and so must not be undone by a power cut.
+    io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
     recovery.remove_leftovers(&mut mended)?;
     let end = Position { segment: segment.number, generation: 0, offset: segment.end as u32 };
     let durable = Durable { last_seq: reached.last_seq, end, chain: reached.chain };
@@ -265,9 +269,10 @@ impl Recovery<'_> {
         self.damaged(first_seq, last_seq, format!("{} {how}", segment_name(number, generation)))
     }
 
-    /// Reads the segment of the mark, and those after it, in full.
-    fn check_contents(&self, epoch: u64, mended: &mut Vec<Mended>) -> Result<(Segment, Reached), StorageError> {
+    /// Reads the segment of the mark, and those after it, in full; gives the epoch that begins as well.
+    fn check_contents(&self, mended: &mut Vec<Mended>) -> Result<(Segment, Reached, u64), StorageError> {
         let mut before: Option<Reached> = None;
+        let mut epoch = self.segments.iter().map(|held| held.header.epoch).fold(self.mark.epoch, u64::max);
         let mut unproven = self.unproven.iter().peekable();
         while let Some(Found { header, file, length }) = unproven.next() {
             let path = self.directory.join(segment_name(header.number, header.generation));
@@ -287,7 +292,7 @@ impl Recovery<'_> {
                 }
             }
             let kept_from = reached.end;
-            reached = walk_tail(&mut walk, &path, reached)?;
+            reached = walk_tail(&mut walk, &path, reached, &mut epoch)?;
             if let Some(next) = unproven.peek() {
                 // The next segment was begun only after this one was complete and durable.
                 if reached.end != *length {
@@ -300,10 +305,11 @@ impl Recovery<'_> {
             let (number, end, allocated, bytes_max) = (header.number, reached.end, *length, self.segment_bytes);
             let mut segment = Segment { file: file.clone(), path, number, end, allocated, bytes_max };
             settle_kept(&segment, kept_from)?;
+            epoch += 1;
             if let Some(cut) = cut_tail(self.io, self.directory, &mut segment, epoch)? {
                 mended.push(cut);
             }
-            return Ok((segment, reached));
+            return Ok((segment, reached, epoch));
         }
         Err(self.damaged(self.mark.oldest_seq, self.mark.durable.last_seq, "the segment of the mark is missing"))
     }
@@ -345,10 +351,18 @@ impl Recovery<'_> {
 }
 
 /// Whole commits behind the mark are kept, as long as they continue the hash chain: they may have been
-/// acknowledged.
-fn walk_tail(walk: &mut CommitWalk, path: &Path, from: Reached) -> Result<Reached, StorageError> {
+/// acknowledged. Raises `epoch` to the last one that was begun in them.
+fn walk_tail(walk: &mut CommitWalk, path: &Path, from: Reached, epoch: &mut u64) -> Result<Reached, StorageError> {
     let mut reached = from;
     while let Walked::Commit(commit) = walk.next_chained(reached.chain).map_err(StorageError::io("read", path))? {
+        if commit.kinds() & 1 << Kind::LogOpened.number() != 0 {
+            let blocks = walk.unpack(&commit).map_err(StorageError::io("read", path))?.unwrap_or_default();
+            let events = blocks.iter().flat_map(|block| block.events()).flatten();
+            *epoch = events
+                .filter_map(|event| LogOpened::take(&event).ok())
+                .map(|opened| opened.epoch)
+                .fold(*epoch, u64::max);
+        }
         reached = Reached::behind(&commit);
     }
     Ok(reached)

@@ -87,9 +87,10 @@ impl World {
     }
 
     fn read(&mut self, running: &mut Running) {
-        running.process.plan(None);
+        let plan = running.process.plan(None);
         self.note("read");
         check_from_anywhere(&self.book, &running.log.reader(), &mut self.dice);
+        running.process.plan(plan);
     }
 
     fn close(&mut self, running: &mut Running) -> bool {

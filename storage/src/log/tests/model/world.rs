@@ -96,6 +96,8 @@ impl World {
         };
         self.note(format!("not opened {happened:?}: {problem}"));
         assert!(!happened.is_empty(), "the log does not open: {problem}");
+        // How an opening that got nowhere counts is left open.
+        self.book.clean = self.book.clean.filter(|clean| !clean);
         self.bury(&process);
         left
     }

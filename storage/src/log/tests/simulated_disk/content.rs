@@ -6,11 +6,12 @@
 //! it; a length that shrank needs `fsync`, as POSIX lets it. A length not yet durable may come out as
 //! any that the file had meanwhile, and bytes that were never written read as zeros: no file system
 //! worth using shows another file's old bytes. A sync that failed gives pages up for good: readers see
-//! them until they are dropped from memory, later syncs succeed without them.
+//! them until they are dropped from memory, later syncs succeed without them. A write that fails or is
+//! cut short ends at the edge of a sector, since what lies within one is copied and stored as a whole.
 
 use super::super::Dice;
 
-const SECTOR_BYTES: usize = 512;
+pub(super) const SECTOR_BYTES: usize = 512;
 
 #[derive(Clone)]
 enum Change {
@@ -18,7 +19,7 @@ enum Change {
     Length(usize),
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Content {
     /// As processes see it.
     pub live: Vec<u8>,
@@ -57,11 +58,28 @@ impl Change {
 
 impl Content {
     pub fn write(&mut self, bytes: &[u8], offset: usize) {
+        self.supersede_lost(offset, offset + bytes.len());
         self.change(Change::Bytes { offset, bytes: bytes.to_vec() });
     }
 
     pub fn set_length(&mut self, length: usize) {
+        self.supersede_lost(length, usize::MAX);
         self.change(Change::Length(length));
+    }
+
+    /// What was given up between `from` and `until` matters no more.
+    fn supersede_lost(&mut self, from: usize, until: usize) {
+        for change in std::mem::take(&mut self.lost) {
+            let Change::Bytes { offset, bytes } = change else { continue };
+            let end = offset + bytes.len();
+            let (before, behind) = (from.clamp(offset, end), until.clamp(offset, end));
+            if before > offset {
+                self.lost.push(Change::Bytes { offset, bytes: bytes[..before - offset].to_vec() });
+            }
+            if behind < end {
+                self.lost.push(Change::Bytes { offset: behind, bytes: bytes[behind - offset..].to_vec() });
+            }
+        }
     }
 
     fn change(&mut self, change: Change) {
@@ -126,7 +144,9 @@ impl Content {
         for change in &lost {
             for piece in change.pieces() {
                 if arrives == 4 && dice.one_in(8) {
+                    let length = self.disk.len();
                     piece.apply(&mut self.disk);
+                    self.disk.truncate(length);
                 }
             }
         }
@@ -138,10 +158,5 @@ impl Content {
             }
         }
         self.live.clone_from(&self.disk);
-    }
-
-    /// Whether a power cut could take anything away.
-    pub fn is_durable(&self) -> bool {
-        self.pending.is_empty() && self.lost.is_empty()
     }
 }

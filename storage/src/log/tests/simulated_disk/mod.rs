@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Dice;
-use content::Content;
+use content::{Content, SECTOR_BYTES};
 use names::Names;
 
 pub use process::Process;
@@ -26,7 +26,6 @@ pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Clone)]
 struct State {
     files: Vec<Content>,
     names: Names,
@@ -43,11 +42,6 @@ impl SimulatedDisk {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Another disk with the same bytes on it, and the same fate.
-    pub fn copy(&self) -> Self {
-        Self { state: Arc::new(Mutex::new(self.lock().clone())) }
     }
 
     /// A view for a process that starts now.
@@ -90,12 +84,6 @@ impl SimulatedDisk {
         state.files[file].sync(true);
         state.names.sync(path.parent().unwrap_or(path));
     }
-
-    /// Whether a power cut could take anything of the file away.
-    pub fn is_durable(&self, path: &Path) -> bool {
-        let state = self.lock();
-        state.names.live.get(path).is_some_and(|file| state.files[*file].is_durable())
-    }
 }
 
 impl State {
@@ -118,6 +106,13 @@ impl State {
     fn room_for(&self, bytes: usize) -> usize {
         let Some(most) = self.bytes_max else { return bytes };
         bytes.min(usize::try_from(most.saturating_sub(self.used_bytes())).unwrap_or(bytes))
+    }
+
+    /// How much of a write that fails is done: some whole sectors, or all of it, or nothing.
+    fn part_of(&mut self, offset: usize, bytes: usize) -> usize {
+        let sectors = (offset + bytes) / SECTOR_BYTES - offset / SECTOR_BYTES + 2;
+        let until = (offset / SECTOR_BYTES + self.dice.below(sectors as u64) as usize) * SECTOR_BYTES;
+        until.saturating_sub(offset).min(bytes)
     }
 
     /// Writes as much as fits.

@@ -11,14 +11,13 @@ use std::path::{Path, PathBuf};
 
 use super::super::Dice;
 
-#[derive(Clone)]
 enum Change {
     Create(PathBuf, usize),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Names {
     pub live: BTreeMap<PathBuf, usize>,
     disk: BTreeMap<PathBuf, usize>,

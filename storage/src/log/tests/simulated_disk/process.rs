@@ -156,7 +156,7 @@ impl StorageFile for OpenFile {
         let offset = offset as usize;
         let write = |state: &mut State| state.write(self.file, bytes, offset);
         attempt(&self.disk, &self.trouble, Call::Write, write, |state, _| {
-            let done = state.dice.below(bytes.len() as u64 + 1) as usize;
+            let done = state.part_of(offset, bytes.len());
             // It fails as a whole anyhow.
             let _ = state.write(self.file, &bytes[..done], offset);
         })
@@ -188,7 +188,7 @@ impl StorageFile for OpenFile {
         let (from, zeros) = (from as usize, vec![0; to.saturating_sub(from) as usize]);
         let allocate = |state: &mut State| state.write(self.file, &zeros, from);
         attempt(&self.disk, &self.trouble, Call::Allocate, allocate, |state, _| {
-            let done = state.dice.below(zeros.len() as u64 + 1) as usize;
+            let done = state.part_of(from, zeros.len());
             // It fails as a whole anyhow.
             let _ = state.write(self.file, &zeros[..done], from);
         })

@@ -83,7 +83,8 @@ impl Mishap {
         match self {
             Mishap::Refused => io::Error::from_raw_os_error(libc::EIO),
             Mishap::NoRoom => io::Error::from_raw_os_error(libc::ENOSPC),
-            Mishap::Panic => panic!("injected"),
+            // Unwinds as any panic does, without a word on the way.
+            Mishap::Panic => std::panic::resume_unwind(Box::new("injected")),
             Mishap::Kill | Mishap::PowerCut => dead(),
         }
     }
