@@ -251,14 +251,14 @@ impl Queue {
         let (reply, done) = oneshot::channel();
         {
             let mut state = self.lock();
+            if let Some(reason) = &state.unavailable {
+                return Err(StorageError::Unavailable { reason: reason.clone() });
+            }
             if state.orders.len() >= ORDERS_MAX {
                 return Err(StorageError::Limit { name: "orders to the log's writer", limit: ORDERS_MAX as u64 });
             }
-            // When nothing is done any more, the reply is dropped and the reason is there.
-            if state.unavailable.is_none() {
-                let ahead = state.requests.len();
-                state.orders.push_back(Waiting { order, reply, ahead });
-            }
+            let ahead = state.requests.len();
+            state.orders.push_back(Waiting { order, reply, ahead });
         }
         self.work.notify_one();
         done.await.unwrap_or_else(|_| Err(self.error()))

@@ -3,25 +3,37 @@
 //! Everything that was acknowledged or that a reader ever showed must be there ever after, byte for
 //! byte and under the same number, until its removal was asked for. What was offered, or was in a
 //! commit that failed, may turn up: as whole requests, in the order of asking, without one left out.
+//! A removal that failed, or that a crash cut short, was either done as a whole or not at all; the
+//! next opening tells which, and it stays at that.
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::super::super::{RemovedRun, chain};
 use crate::event::catalog::LogOpened;
-use crate::event::codec::put_record;
 use crate::event::{EventView, Kind, Payload};
 
 #[derive(Default)]
 pub struct Book {
     /// Canonical record of each event that was seen, from number 1 on, removed ones too.
     records: Vec<Vec<u8>>,
+    /// The chain hash before the first event, and after each that was seen.
+    chain: Vec<[u8; 32]>,
     /// The highest number that was acknowledged.
     pub acknowledged: u64,
     /// Bodies of requests that may be recorded, oldest first.
     pub doubtful: VecDeque<Vec<Vec<u8>>>,
     /// Events of the first of them that were seen already.
     seen_of_first: usize,
+    /// Numbers that were removed one by one.
     pub removed: BTreeSet<u64>,
+    /// Sets of numbers of which each may have been removed.
+    pub removals_in_doubt: Vec<BTreeSet<u64>>,
+    /// The oldest number that is retained, and what it may be instead.
+    pub first_seq: u64,
+    pub first_seqs_in_doubt: BTreeSet<u64>,
     pub epoch: u64,
+    /// The last number before the last opening.
+    pub opened_behind: u64,
     /// What the next `log.opened` must say about the end before it, where that is known.
     pub clean: Option<bool>,
     /// Times that the clock showed.
@@ -37,18 +49,35 @@ impl Book {
         &self.records[seq as usize - 1]
     }
 
+    /// The chain hash after an event, or before the first.
+    pub fn chain_after(&self, seq: u64) -> [u8; 32] {
+        self.chain[seq as usize]
+    }
+
     /// How many events may still turn up before anything else does.
     pub fn doubtful_events(&self) -> u64 {
         let events: usize = self.doubtful.iter().map(Vec::len).sum();
         (events - self.seen_of_first) as u64
     }
 
+    pub fn has_doubts(&self) -> bool {
+        !self.removals_in_doubt.is_empty() || !self.first_seqs_in_doubt.is_empty()
+    }
+
+    /// A log that has this id was met.
+    pub fn meet_log(&mut self, log_id: &str) {
+        if self.chain.is_empty() || self.records.is_empty() {
+            self.chain = vec![chain::start(log_id)];
+            self.first_seq = 1;
+        }
+        assert_eq!(self.chain[0], chain::start(log_id), "another log is in its place");
+    }
+
     /// Holds an event that a reader shows against what is known; a new one becomes known.
     pub fn meet(&mut self, event: &EventView<'_>) {
-        let mut record = Vec::new();
-        put_record(&mut record, event.seq, event.recorded_at_micros, event.body);
         if event.seq <= self.last_seq() {
-            assert!(record == self.record(event.seq), "event {} is not what it was", event.seq);
+            assert!(event.record == self.record(event.seq), "event {} is not what it was", event.seq);
+            assert!(!self.removed.contains(&event.seq), "event {} is back", event.seq);
             return;
         }
         assert_eq!(event.seq, self.last_seq() + 1, "a number is left out");
@@ -58,7 +87,8 @@ impl Book {
             Some(Kind::LogSealed | Kind::LogRecovered) => assert_eq!(self.seen_of_first, 0, "a request is torn"),
             _ => self.meet_asked_for(event),
         }
-        self.records.push(record);
+        self.chain.push(chain::next(&self.chain_after(self.last_seq()), event.record));
+        self.records.push(event.record.to_vec());
     }
 
     fn meet_opening(&mut self, event: &EventView<'_>) {
@@ -71,6 +101,7 @@ impl Book {
             assert_eq!(opened.clean, clean, "how the epoch before ended");
         }
         self.epoch = opened.epoch;
+        self.opened_behind = self.last_seq();
         self.clean = Some(false);
         // What did not turn up before this opening never will.
         self.doubtful.clear();
@@ -86,11 +117,39 @@ impl Book {
         }
     }
 
+    /// Holds what a reader tells of removed events against what is known; who asks for it all decides
+    /// later whether they may be.
+    pub fn meet_removed(&self, run: &RemovedRun) {
+        let last = run.first_seq + run.count - 1;
+        assert!(last <= self.last_seq(), "events up to {last} are removed before they were shown");
+        assert_eq!(run.chain, self.chain_after(last), "the chain behind the removed event {last}");
+    }
+
     /// All that a reader shows at this moment was met. It may show less than another one did, never
     /// less than was acknowledged.
     pub fn check_met(&self, last_seq: u64) {
         assert_eq!(self.seen_of_first, 0, "a request is torn at the end");
         assert!(last_seq <= self.last_seq(), "only {} of {last_seq} were shown", self.last_seq());
         assert!(last_seq >= self.acknowledged, "{last_seq} of {} are left", self.acknowledged);
+    }
+
+    /// A log that was just opened begins with `first_seq` and has `gone` removed behind that: no doubt
+    /// is left.
+    pub fn resolve(&mut self, first_seq: u64, gone: &BTreeSet<u64>) {
+        let in_doubt = std::mem::take(&mut self.first_seqs_in_doubt);
+        assert!(
+            first_seq == self.first_seq || in_doubt.contains(&first_seq),
+            "it begins with {first_seq}, not with {}",
+            self.first_seq
+        );
+        self.first_seq = first_seq;
+        for doubt in std::mem::take(&mut self.removals_in_doubt) {
+            let left: BTreeSet<u64> = doubt.range(first_seq..).copied().collect();
+            if !left.is_empty() && left.is_subset(gone) {
+                self.removed.extend(left);
+            }
+        }
+        let known: BTreeSet<u64> = self.removed.range(first_seq..).copied().collect();
+        assert_eq!(known, *gone, "what is removed");
     }
 }

@@ -8,6 +8,7 @@ mod check;
 mod every_call;
 mod program;
 mod steps;
+mod upkeep;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -18,6 +18,14 @@ impl World {
             Step::Read => self.read(running),
             Step::TurnClock => self.turn_clock(),
             Step::Outside => self.look_from_outside(),
+            Step::Roll => self.roll(running),
+            Step::Rewrite => self.rewrite(running),
+            Step::Install => self.install(running),
+            Step::Discard => self.discard(running),
+            Step::Drop => self.drop_segments(running),
+            Step::TakeChain => self.take_chain(running),
+            Step::Fill => self.fill(),
+            Step::Free => self.free(),
             Step::Close => return self.close(running),
             Step::LetGo => return self.let_go(running),
             Step::Kill => return self.kill(),
@@ -87,10 +95,15 @@ impl World {
     }
 
     fn read(&mut self, running: &mut Running) {
-        let plan = running.process.plan(None);
-        self.note("read");
-        check_from_anywhere(&self.book, &running.log.reader(), &mut self.dice);
-        running.process.plan(plan);
+        if self.book.has_doubts() {
+            return;
+        }
+        let outcome = check_from_anywhere(&self.book, &running.log.reader(), &mut self.dice, false);
+        self.note(format!("read: {outcome:?}"));
+        if let Err(error) = outcome {
+            assert!(matches!(error, StorageError::Io { .. }), "an unexpected failure: {error}");
+            running.excuse(&error);
+        }
     }
 
     fn close(&mut self, running: &mut Running) -> bool {
@@ -128,6 +141,22 @@ impl World {
             self.power_goes = true;
         }
         true
+    }
+
+    /// Others fill the disk.
+    fn fill(&mut self) {
+        let bytes = self.dice.below(3000);
+        self.note(format!("the disk has room for {bytes}"));
+        self.disk.set_room(Some(bytes));
+        self.is_full = true;
+    }
+
+    pub fn free(&mut self) {
+        if self.is_full {
+            self.note("the disk has room");
+            self.disk.set_room(None);
+        }
+        self.is_full = false;
     }
 
     fn turn_clock(&mut self) {

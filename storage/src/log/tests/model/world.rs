@@ -13,6 +13,7 @@ use super::super::super::{Log, LogOptions, Reader};
 use super::super::Dice;
 use super::super::simulated_disk::{Mishap, Plan, Process, SimulatedDisk};
 use super::book::Book;
+use super::upkeep::Prepared;
 use crate::StorageError;
 use crate::time::{Clock, ManualClock};
 
@@ -27,6 +28,7 @@ pub struct World {
     pub book: Book,
     /// The power goes when the process is buried.
     pub power_goes: bool,
+    pub is_full: bool,
     /// What was done, for who has to find out why it failed.
     pub trace: Vec<String>,
 }
@@ -38,6 +40,9 @@ pub struct Running {
     /// Gone once it has ended.
     pub writer: Option<Writer>,
     pub process: Arc<Process>,
+    pub prepared: Option<Prepared>,
+    /// Up to here the chain was claimed.
+    pub claimed: u64,
 }
 
 impl World {
@@ -51,8 +56,8 @@ impl World {
         };
         let disk = SimulatedDisk::new(dice.below(u64::MAX));
         let (book, trace) = (Book::default(), Vec::new());
-        let (running, outside, power_goes) = (None, None, false);
-        let mut world = Self { dice, disk, options, clock, running, outside, book, power_goes, trace };
+        let (running, outside, power_goes, is_full) = (None, None, false, false);
+        let mut world = Self { dice, disk, options, clock, running, outside, book, power_goes, is_full, trace };
         world.set_clock(1_700_000_000_000_000);
         world
     }
@@ -87,7 +92,7 @@ impl World {
             Ok(Ok((log, writer))) if !process.is_dead() => {
                 self.note(format!("opened {happened:?}"));
                 let queue = log.inner.queue.clone();
-                self.running = Some(Running { log, queue, writer: Some(writer), process });
+                self.running = Some(Running { log, queue, writer: Some(writer), process, prepared: None, claimed: 0 });
                 return left;
             }
             Ok(Ok(_)) => "it died".to_owned(),

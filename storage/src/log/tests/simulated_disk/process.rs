@@ -60,7 +60,13 @@ fn attempt<T>(
         return Err(dead());
     }
     let mut state = disk.lock();
-    let Some(mishap) = trouble.at(call) else { return whole(&mut state) };
+    let Some(mishap) = trouble.at(call) else {
+        let outcome = whole(&mut state);
+        if matches!(&outcome, Err(error) if error.kind() == io::ErrorKind::StorageFull) {
+            trouble.happened.push((Mishap::NoRoom, call));
+        }
+        return outcome;
+    };
     part(&mut state, mishap);
     drop((state, trouble));
     Err(mishap.error())
