@@ -26,7 +26,7 @@ async fn refused(data: &DataDir) -> String {
 }
 
 /// A data directory with one session whose console holds `lines`, server gone in order.
-async fn with_session(lines: &[&str]) -> (DataDir, String, Vec<Value>) {
+pub async fn with_session(lines: &[&str]) -> (DataDir, String, Vec<Value>) {
     let server = Server::start(Options::stdio()).await;
     let session_id = server.launch().await;
     for line in lines {

@@ -34,7 +34,8 @@ impl Listing {
         for name in io.list(directory).map_err(StorageError::io("read", directory))? {
             listing.segments.extend(segment_number(&name));
             listing.has_mark |= name == mark::FILE_NAME;
-            if name.ends_with(UNFINISHED) {
+            let ours = |stem: &str| stem == mark::FILE_NAME || segment_number(stem).is_some();
+            if name.strip_suffix(UNFINISHED).is_some_and(ours) {
                 listing.unfinished.push(name);
             }
         }

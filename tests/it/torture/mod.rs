@@ -7,6 +7,7 @@
 mod child;
 mod gateway;
 mod kills;
+mod leftovers;
 mod notes;
 mod payload;
 mod power;
