@@ -155,6 +155,8 @@ impl From<StorageError> for Fault {
             StorageError::Damaged { first_seq, last_seq, .. } => {
                 Self::new(Code::HistoryDamaged).with("first_seq", *first_seq).with("last_seq", *last_seq)
             }
+            // Which events tell of it is for whoever asked to add.
+            StorageError::Altered { .. } => Self::new(Code::HistoryDamaged),
             StorageError::Locked { .. } => log_unavailable("the data directory is in use"),
             StorageError::Moved => log_unavailable("it was being written anew"),
             StorageError::Full { .. } => Self::new(Code::DiskLow),

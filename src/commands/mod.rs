@@ -81,7 +81,7 @@ impl From<io::Error> for CommandError {
 impl From<StorageError> for CommandError {
     fn from(error: StorageError) -> Self {
         let code = match &error {
-            StorageError::Damaged { .. } | StorageError::Format { .. } => EXIT_DAMAGED,
+            StorageError::Damaged { .. } | StorageError::Altered { .. } | StorageError::Format { .. } => EXIT_DAMAGED,
             StorageError::Locked { .. } => EXIT_IN_USE,
             StorageError::Io { .. } | StorageError::Full { .. } => EXIT_IO,
             StorageError::UnknownHandle => EXIT_NOTHING_THERE,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::ids::ArtifactHandle;
+
 /// Why storage could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
@@ -40,6 +42,10 @@ pub enum StorageError {
     /// No such artifact, or another owner's.
     #[error("no artifact of that handle")]
     UnknownHandle,
+
+    /// What is kept under the handle is not what was put: restore it from a copy.
+    #[error("what is kept as {handle} was altered on disk")]
+    Altered { handle: ArtifactHandle },
 
     /// A stated bound refuses this.
     #[error("{name} is at most {limit}")]

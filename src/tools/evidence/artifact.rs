@@ -1,6 +1,7 @@
 //! `read_artifact`: a range of anything kept.
 
 use serde_json::{Map, Value, json};
+use storage::artifact::ArtifactStore;
 use storage::ids::ArtifactHandle;
 
 use crate::contract::facts::{INTEGER_MAX, Scalar};
@@ -41,7 +42,7 @@ async fn read_artifact(call: Call) -> Result<Output, Fault> {
     let asked = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT);
     let length = usize::try_from(asked.min(room(&call))).unwrap_or(usize::MAX);
     let artifacts = call.gateway.artifacts.clone();
-    let bytes = blocking(move || artifacts.read(&handle, offset, length)).await?;
+    let bytes = read_kept(artifacts, handle, offset, length, row.seq).await?;
     let mut data = Map::new();
     data.insert("handle".into(), row.handle.as_str().into());
     data.insert("media_type".into(), row.media_type.as_str().into());
@@ -50,6 +51,21 @@ async fn read_artifact(call: Call) -> Result<Output, Fault> {
     data.insert("sha256".into(), row.sha256.as_str().into());
     data.extend(range(bytes, offset, row.bytes, call.arguments.text("encoding"), room(&call))?);
     Ok(Output::value(Value::Object(data)))
+}
+
+/// A range of what is kept; where it was altered on disk, the fault names the event that tells of it.
+pub(super) async fn read_kept(
+    artifacts: ArtifactStore,
+    handle: ArtifactHandle,
+    offset: u64,
+    length: usize,
+    seq: u64,
+) -> Result<Vec<u8>, Fault> {
+    let read = blocking(move || artifacts.read(&handle, offset, length)).await;
+    read.map_err(|fault| match fault.code() {
+        Code::HistoryDamaged => fault.with("first_seq", seq).with("last_seq", seq),
+        _ => fault,
+    })
 }
 
 /// How many bytes fit a reply in their most wasteful form: two copies, the text one escaped twice.

@@ -11,7 +11,6 @@ use super::paging::{self, AFTER, LIMIT, ORDER, Row, put};
 use crate::contract::facts::{INTEGER_MAX, SESSION, Scalar};
 use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
 use crate::fault::Fault;
-use crate::keep::blocking;
 use crate::tools::tool::{Call, Output, Tool};
 
 const PARTS: &[&str] = &[
@@ -142,7 +141,7 @@ async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Ma
             out.insert("artifact".into(), handle.as_str().into());
             let (artifacts, handle) = (call.gateway.artifacts.clone(), handle.clone());
             let length = usize::try_from(length).unwrap_or(usize::MAX);
-            blocking(move || artifacts.read(&handle, offset, length)).await?
+            super::artifact::read_kept(artifacts, handle, offset, length, row.seq).await?
         }
         (None, Some(text)) => slice(text.as_bytes(), offset, length),
         (None, None) => {

@@ -4,11 +4,12 @@
 //! complete lies in `<directory>/tmp` and is removed when the store is next opened.
 //!
 //! What must stay true: a handle that was given out reads back as exactly what was put, also after a
-//! power cut; nothing is kept past the quota; no symbolic link is followed; nobody but the owner of
+//! power cut, or not at all; nothing is kept past the quota; no symbolic link is followed; nobody but the owner of
 //! the directory can read it. The store does not know who may read what, nor which handles the log
 //! still names: that is the caller's.
 
 mod files;
+mod proof;
 mod removal;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ struct Shared {
     /// Held while a file is marked as wanted and while one is removed: what is wanted again a moment
     /// before its removal stays.
     wanting: Mutex<()>,
+    proven: proof::Proven,
     disk: Option<DiskWatch>,
 }
 
@@ -92,7 +94,17 @@ impl ArtifactStore {
     fn new(directory: &Path, quota_bytes: u64, disk: Option<DiskWatch>) -> Self {
         let directory = directory.to_owned();
         let (used_bytes, unfinished, wanting) = (Mutex::new(None), AtomicU64::new(0), Mutex::new(()));
-        Self { shared: Arc::new(Shared { directory, quota_bytes, used_bytes, unfinished, wanting, disk }) }
+        Self {
+            shared: Arc::new(Shared {
+                directory,
+                quota_bytes,
+                used_bytes,
+                unfinished,
+                wanting,
+                proven: proof::Proven::default(),
+                disk,
+            }),
+        }
     }
 
     /// Size of everything kept, in bytes. Reads the directory when nothing has been kept yet.
@@ -201,9 +213,11 @@ impl ArtifactStore {
     /// Up to `length` bytes from `offset` on; fewer at the end, none behind it.
     ///
     /// # Errors
-    /// `StorageError::UnknownHandle` when nothing is kept under the handle.
+    /// `StorageError::UnknownHandle` when nothing is kept under the handle, `StorageError::Altered`
+    /// when it is not what was put.
     pub fn read(&self, handle: &ArtifactHandle, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
         let (file, path) = self.open_kept(handle)?;
+        self.prove(handle, &file, &path)?;
         let rest = files::length(&file, &path)?.saturating_sub(offset);
         let mut bytes = vec![0; length.min(usize::try_from(rest).unwrap_or(usize::MAX))];
         file.read_exact_at(&mut bytes, offset).map_err(StorageError::io("read", &path))?;
@@ -222,9 +236,12 @@ impl ArtifactStore {
     /// Where the bytes lie, for whoever must pass on a file.
     ///
     /// # Errors
-    /// `StorageError::UnknownHandle` when nothing is kept under the handle.
+    /// `StorageError::UnknownHandle` when nothing is kept under the handle, `StorageError::Altered`
+    /// when it is not what was put.
     pub fn path(&self, handle: &ArtifactHandle) -> Result<PathBuf, StorageError> {
-        Ok(self.open_kept(handle)?.1)
+        let (file, path) = self.open_kept(handle)?;
+        self.prove(handle, &file, &path)?;
+        Ok(path)
     }
 
     fn open_kept(&self, handle: &ArtifactHandle) -> Result<(File, PathBuf), StorageError> {

@@ -230,3 +230,19 @@ fn what_lies_in_the_store_is_listed_and_nothing_else() {
     found.sort_unstable();
     assert_eq!(found, handles);
 }
+
+#[test]
+fn what_was_altered_on_disk_is_never_given_out() {
+    let (_directory, store) = store();
+    let kept = store.put(b"as it was put").expect("it is kept");
+    let path = store.path(&kept.handle).expect("it is there");
+    assert_eq!(store.read(&kept.handle, 0, 5).expect("it is there"), b"as it");
+    for altered in [&b"as it was pat"[..], b"as it was", b""] {
+        std::fs::write(&path, altered).expect("it is altered");
+        for outcome in [store.read(&kept.handle, 0, 5).map(|_| ()), store.path(&kept.handle).map(|_| ())] {
+            assert!(matches!(outcome, Err(StorageError::Altered { .. })), "{outcome:?}");
+        }
+    }
+    assert_eq!(store.put(b"as it was put").expect("it is put anew"), kept);
+    assert_eq!(store.read(&kept.handle, 3, 100).expect("it is there"), b"it was put");
+}
