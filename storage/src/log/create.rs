@@ -96,7 +96,8 @@ pub(super) fn undo(
     for (number, generation) in std::mem::take(&mut listing.segments) {
         remove_leftover(io, directory, segment_name(number, generation), mended)?;
     }
-    Ok(())
+    // The unfinished mark, which tells what this is, goes after them, also when the power does.
+    io.sync_directory(directory).map_err(StorageError::io("sync", directory))
 }
 
 pub(super) fn remove_leftover(

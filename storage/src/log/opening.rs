@@ -22,6 +22,7 @@ use super::{Inner, Log, LogOptions, Reader, lock};
 use crate::StorageError;
 use crate::event::catalog::{LogOpened, LogRecovered};
 use crate::event::{Clean, Context, Draft, Symbol};
+use crate::limits::REWRITE_GROUP_BYTES;
 
 impl Log {
     /// Opens the log, making it when there is none: takes the lock, proves that everything up to the
@@ -86,7 +87,8 @@ impl Log {
         writer.append(&mut opening.iter())?;
         let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
         let marks = writer.marks.sync_handle();
-        let rewriter = Rewriter { io, directory: directory.clone(), segments, marks };
+        let (directory, group_bytes) = (directory.clone(), REWRITE_GROUP_BYTES);
+        let rewriter = Rewriter { io, directory, segments, marks, group_bytes };
         let queue = Arc::new(Queue::new(options.queue_bytes_max));
         let (thread, lock) = (Mutex::new(None), Mutex::new(Some(Arc::new(lock))));
         let inner = Inner { queue, durable, unclaimed, progress, reader, epoch, writer: thread, rewriter, lock };

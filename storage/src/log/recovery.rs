@@ -122,7 +122,7 @@ pub(super) fn recover(
     // The process before may have died between a change of names and its sync: what it left is built
     // on from here, and so must not be undone by a power cut.
     io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
-    recovery.remove_leftovers(&mut mended)?;
+    recovery.remove_leftovers(&*mark_file, &mark_path, &mut mended)?;
     let end = Position { segment: segment.number, generation: 0, offset: segment.end as u32 };
     let durable = Durable { last_seq: reached.last_seq, end, chain: reached.chain };
     let recorded_micros = reached.recorded_micros;
@@ -339,9 +339,21 @@ impl Recovery<'_> {
         Ok(reached)
     }
 
-    /// What no longer holds goes, once everything that does is proven. It is overwritten first, since it
-    /// may hold events that were erased.
-    fn remove_leftovers(&self, mended: &mut Vec<Mended>) -> Result<(), StorageError> {
+    /// What no longer holds goes, once everything that does is proven and the mark that says so, which
+    /// may have been read from memory only, is on stable storage. It is overwritten first, since it may
+    /// hold events that were erased.
+    fn remove_leftovers(
+        &mut self,
+        mark_file: &dyn StorageFile,
+        mark_path: &Path,
+        mended: &mut Vec<Mended>,
+    ) -> Result<(), StorageError> {
+        if self.leftovers.is_empty() {
+            return Ok(());
+        }
+        self.mark.counter += 1;
+        self.mark.write(mark_file).map_err(StorageError::io("write", mark_path))?;
+        mark_file.sync_data().map_err(StorageError::io("sync", mark_path))?;
         for name in &self.leftovers {
             overwrite(self.io, &self.directory.join(name))?;
             create::remove_leftover(self.io, self.directory, name.clone(), mended)?;

@@ -25,7 +25,7 @@ use super::storage_io::{StorageFile, StorageIo};
 use super::{Durable, Position};
 use crate::StorageError;
 use crate::event::EventView;
-use crate::limits::{BLOCK_BYTES_TARGET, GENERATION_MAX, REWRITE_GROUP_BYTES, SEALED_COMPRESSION_LEVEL};
+use crate::limits::{BLOCK_BYTES_TARGET, GENERATION_MAX, SEALED_COMPRESSION_LEVEL};
 
 /// What becomes of an event when its segment is written anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(super) struct Rewriter {
     pub directory: PathBuf,
     pub segments: Arc<SegmentSet>,
     pub marks: MarkSync,
+    /// A group holds about this much before compression.
+    pub group_bytes: usize,
 }
 
 /// A new generation of a segment, whole and durable, that does not hold yet. Dropping it removes it.
@@ -80,6 +82,7 @@ struct Making<'a> {
     encoder: Encoder,
     file: Arc<dyn StorageFile>,
     path: PathBuf,
+    group_bytes: usize,
     end: u64,
     /// Behind the last event read.
     chain: [u8; 32],
@@ -115,6 +118,7 @@ impl Rewriter {
             encoder: encoder.map_err(StorageError::io("prepare compression for", &unfinished.path))?,
             file: file.clone(),
             path: unfinished.path.clone(),
+            group_bytes: self.group_bytes,
             end: u64::from(SEGMENT_HEADER_BYTES),
             chain: held.header.chain,
             next_seq: held.header.first_seq,
@@ -185,7 +189,7 @@ impl Making<'_> {
         let mut chain = self.chain;
         for item in items {
             // A group may end anywhere: its end is the hash behind its last event.
-            if self.encoder.raw_bytes() >= REWRITE_GROUP_BYTES || self.encoder.removed_bytes() >= BLOCK_BYTES_TARGET {
+            if self.encoder.raw_bytes() >= self.group_bytes || self.encoder.removed_bytes() >= BLOCK_BYTES_TARGET {
                 self.chain = chain;
                 self.end_group()?;
             }
@@ -270,7 +274,7 @@ impl Rewritten {
     /// generation, everything is as before. If it does, only the file before it could not be removed; it
     /// is overwritten and removed when the log is opened next.
     pub fn install(mut self, shred_old: bool) -> Result<(), StorageError> {
-        let Rewriter { io, directory, segments, marks } = &self.rewriter;
+        let Rewriter { io, directory, segments, marks, .. } = &self.rewriter;
         let number = self.header.number;
         let Some(old) = segments.get(number) else { return Err(StorageError::Moved) };
         let (old_path, path) = (self.rewriter.path_of(number, old.generation()), self.named_path());

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::super::super::{RemovedRun, chain};
-use crate::event::catalog::LogOpened;
+use crate::event::catalog::{LogOpened, LogRecovered};
 use crate::event::{EventView, Kind, Payload};
 
 #[derive(Default)]
@@ -34,6 +34,8 @@ pub struct Book {
     pub epoch: u64,
     /// The last number before the last opening.
     pub opened_behind: u64,
+    /// Whether the end before the last opening was an orderly one.
+    opened_clean: bool,
     /// What the next `log.opened` must say about the end before it, where that is known.
     pub clean: Option<bool>,
     /// Times that the clock showed.
@@ -84,7 +86,8 @@ impl Book {
         assert!(self.times.contains(&event.recorded_at_micros), "event {} bears a time that never was", event.seq);
         match event.kind() {
             Some(Kind::LogOpened) => self.meet_opening(event),
-            Some(Kind::LogSealed | Kind::LogRecovered) => assert_eq!(self.seen_of_first, 0, "a request is torn"),
+            Some(Kind::LogSealed) => assert_eq!(self.seen_of_first, 0, "a request is torn"),
+            Some(Kind::LogRecovered) => self.meet_recovery(event),
             _ => self.meet_asked_for(event),
         }
         self.chain.push(chain::next(&self.chain_after(self.last_seq()), event.record));
@@ -97,6 +100,7 @@ impl Book {
         assert!(self.last_seq() >= self.acknowledged, "{} of {} are left", self.last_seq(), self.acknowledged);
         assert!(opened.epoch > self.epoch, "epoch {} follows {}", opened.epoch, self.epoch);
         assert_eq!(opened.last_seq, self.last_seq(), "what the opening found");
+        self.opened_clean = self.clean == Some(true);
         if let Some(clean) = self.clean {
             assert_eq!(opened.clean, clean, "how the epoch before ended");
         }
@@ -105,6 +109,12 @@ impl Book {
         self.clean = Some(false);
         // What did not turn up before this opening never will.
         self.doubtful.clear();
+    }
+
+    fn meet_recovery(&self, event: &EventView<'_>) {
+        let recovered = LogRecovered::take(event).expect("it decodes");
+        let torn = recovered.what.as_str() == "torn_tail";
+        assert!(!(torn && self.opened_clean), "damage behind an orderly end");
     }
 
     fn meet_asked_for(&mut self, event: &EventView<'_>) {

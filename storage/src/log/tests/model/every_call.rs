@@ -7,20 +7,28 @@ use super::program::Step;
 use super::world::World;
 
 /// Opening, closing and opening again come by themselves.
-const LIFE: [Step; 14] = [
+const LIFE: [Step; 22] = [
     Step::Commit,
     Step::Commit,
     Step::Offer,
+    Step::Roll,
     Step::Commit,
+    Step::Rewrite,
     Step::Commit,
+    Step::Install,
     Step::Read,
+    Step::Roll,
+    Step::Commit,
+    Step::TakeChain,
+    Step::Rewrite,
+    Step::Drop,
+    Step::Install,
     Step::Commit,
     Step::Close,
     Step::Commit,
-    Step::Flush,
-    Step::Commit,
+    Step::Rewrite,
+    Step::Install,
     Step::Offer,
-    Step::Commit,
     Step::Close,
 ];
 
@@ -32,9 +40,9 @@ fn live(plan: Plan, power_goes: bool) -> bool {
     for step in LIFE {
         if world.running.is_none() {
             left = world.open(left);
-        }
-        if world.running.is_some() {
-            world.check_opened();
+            if world.running.is_some() {
+                world.check_opened();
+            }
         }
         if left.is_some() {
             left = world.perform(step, left);
@@ -82,4 +90,27 @@ fn a_panic_at_any_call_costs_nothing_acknowledged() {
 fn an_end_at_any_call_costs_nothing_acknowledged() {
     every_call(Mishap::Kill, Call::changes);
     every_call(Mishap::PowerCut, Call::changes);
+}
+
+/// The power goes while a log is made, and again while that is mended.
+#[test]
+fn a_creation_cut_short_twice_is_begun_again() {
+    let scratch = temporary();
+    let plan = |passes| Plan { passes, calls: Call::changes, mishap: Mishap::PowerCut };
+    let mut mended = 0;
+    for (seed, first, second) in (0..20).flat_map(|seed| (0..80).map(move |n| (seed, 6 + n / 10, n % 10))) {
+        let mut world = World::new(seed, scratch.path());
+        world.open(Some(plan(first)));
+        let names: Vec<String> = world.disk.files().into_iter().map(|(name, _)| name).collect();
+        let has = |name: &str| names.iter().any(|other| other == name);
+        mended += usize::from(has("000001.seg") && !has("mark"));
+        if world.running.is_none() {
+            world.open(Some(plan(second)));
+        }
+        if world.running.is_none() {
+            world.open(None);
+        }
+        world.check_opened();
+    }
+    assert!(mended > 50, "only {mended} had a segment and no mark");
 }

@@ -9,6 +9,7 @@ mod every_call;
 mod program;
 mod steps;
 mod upkeep;
+mod walk;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

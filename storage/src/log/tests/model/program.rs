@@ -23,12 +23,13 @@ pub enum Step {
     Discard,
     Drop,
     TakeChain,
+    Walk,
     Fill,
     Free,
 }
 
 /// The steps of a random program, and how likely each is.
-const STEPS: [(Step, usize); 17] = [
+const STEPS: [(Step, usize); 18] = [
     (Step::Commit, 10),
     (Step::Offer, 4),
     (Step::Flush, 2),
@@ -44,6 +45,7 @@ const STEPS: [(Step, usize); 17] = [
     (Step::Discard, 1),
     (Step::Drop, 1),
     (Step::TakeChain, 2),
+    (Step::Walk, 4),
     (Step::Fill, 1),
     (Step::Free, 2),
 ];
@@ -61,7 +63,10 @@ impl World {
         let step = self.any_step();
         let plan = if self.dice.one_in(6) { Some(self.any_plan()) } else { None };
         // Who looks at all of it must not be stopped half way.
-        self.perform(step, plan.filter(|plan| step != Step::Read || plan.mishap != Mishap::Panic));
+        self.perform(
+            step,
+            plan.filter(|plan| !matches!(step, Step::Read | Step::Walk) || plan.mishap != Mishap::Panic),
+        );
     }
 
     fn any_step(&mut self) -> Step {
@@ -105,7 +110,9 @@ impl World {
 
     /// Opens the log, if need be after attempts that go wrong.
     fn reopen(&mut self) {
-        for _ in 0..self.dice.below(3) {
+        // Making a log is the rarest thing of all, so it goes wrong more often.
+        let most = if self.book.last_seq() == 0 { 8 } else { 3 };
+        for _ in 0..self.dice.below(most) {
             let plan = self.any_plan();
             self.open(Some(plan));
             if self.running.is_some() {

@@ -24,6 +24,7 @@ impl World {
             Step::Discard => self.discard(running),
             Step::Drop => self.drop_segments(running),
             Step::TakeChain => self.take_chain(running),
+            Step::Walk => self.walk(running),
             Step::Fill => self.fill(),
             Step::Free => self.free(),
             Step::Close => return self.close(running),

@@ -114,8 +114,13 @@ impl World {
     }
 
     pub fn discard(&mut self, running: &mut Running) {
-        if running.prepared.take().is_some() {
+        if let Some(prepared) = running.prepared.take() {
             self.note("discard what was rewritten");
+            // Where it panics, the file stays for the next opening to remove.
+            let _ = unwound(|| {
+                drop(prepared);
+                Ok(())
+            });
         }
     }
 

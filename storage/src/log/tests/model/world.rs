@@ -14,6 +14,7 @@ use super::super::Dice;
 use super::super::simulated_disk::{Mishap, Plan, Process, SimulatedDisk};
 use super::book::Book;
 use super::upkeep::Prepared;
+use super::walk::Walk;
 use crate::StorageError;
 use crate::time::{Clock, ManualClock};
 
@@ -21,6 +22,8 @@ pub struct World {
     pub dice: Dice,
     pub disk: SimulatedDisk,
     pub options: LogOptions,
+    /// Small, so that a segment written anew is several groups.
+    pub group_bytes: usize,
     pub clock: Arc<ManualClock>,
     pub running: Option<Running>,
     /// A reader in another process.
@@ -41,6 +44,7 @@ pub struct Running {
     pub writer: Option<Writer>,
     pub process: Arc<Process>,
     pub prepared: Option<Prepared>,
+    pub walk: Option<Walk>,
     /// Up to here the chain was claimed.
     pub claimed: u64,
 }
@@ -54,10 +58,12 @@ impl World {
             clock: clock.clone(),
             ..LogOptions::new(scratch.join("log"))
         };
+        let group_bytes = [200, 1000, 10_000][dice.below(3) as usize];
         let disk = SimulatedDisk::new(dice.below(u64::MAX));
         let (book, trace) = (Book::default(), Vec::new());
         let (running, outside, power_goes, is_full) = (None, None, false, false);
-        let mut world = Self { dice, disk, options, clock, running, outside, book, power_goes, is_full, trace };
+        let mut world =
+            Self { dice, disk, options, group_bytes, clock, running, outside, book, power_goes, is_full, trace };
         world.set_clock(1_700_000_000_000_000);
         world
     }
@@ -89,10 +95,13 @@ impl World {
         let left = process.plan(None);
         let happened = process.happened();
         let problem = match attempt {
-            Ok(Ok((log, writer))) if !process.is_dead() => {
+            Ok(Ok((mut log, writer))) if !process.is_dead() => {
                 self.note(format!("opened {happened:?}"));
+                let inner = Arc::get_mut(&mut log.inner).expect("nobody else has it yet");
+                inner.rewriter.group_bytes = self.group_bytes;
                 let queue = log.inner.queue.clone();
-                self.running = Some(Running { log, queue, writer: Some(writer), process, prepared: None, claimed: 0 });
+                self.running =
+                    Some(Running { log, queue, writer: Some(writer), process, prepared: None, walk: None, claimed: 0 });
                 return left;
             }
             Ok(Ok(_)) => "it died".to_owned(),
