@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use storage::event::{Class, FieldKind, KINDS};
+use storage::event::{FieldKind, KINDS};
 
 use crate::tools::TOOLS;
 use crate::{config, fault};
@@ -57,11 +57,7 @@ fn events_markdown() -> String {
     let mut out =
         String::from("| number | kind | version | kept as | what happened | fields |\n|---|---|---|---|---|---|\n");
     for kind in KINDS {
-        let class = match kind.class {
-            Class::Telemetry => "telemetry",
-            Class::Evidence => "evidence",
-            Class::Audit => "audit",
-        };
+        let class = kind.class.as_str();
         let fields: Vec<String> = kind
             .fields
             .iter()

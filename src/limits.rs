@@ -93,6 +93,14 @@ pub const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub const ARTIFACT_QUOTA_BYTES_DEFAULT: u64 = 10 * 1024 * 1024 * 1024;
 pub const ARTIFACT_QUOTA_BYTES_MIN: u64 = 16 * 1024 * 1024;
 pub const ARTIFACT_QUOTA_BYTES_MAX: u64 = 1 << 50;
+/// How long events of each class are kept.
+pub const RETENTION_TELEMETRY_DAYS_DEFAULT: u64 = 30;
+pub const RETENTION_EVIDENCE_DAYS_DEFAULT: u64 = 90;
+pub const RETENTION_AUDIT_DAYS_DEFAULT: u64 = 400;
+pub const RETENTION_DAYS_MAX: u64 = 36_500;
+/// All segments of the log together.
+pub const LOG_QUOTA_BYTES_DEFAULT: u64 = 16 * 1024 * 1024 * 1024;
+pub const LOG_QUOTA_BYTES_MAX: u64 = 1 << 50;
 
 // ---- the disk ---------------------------------------------------------------------------------------
 

@@ -147,6 +147,7 @@ fn option(row: &OptionFacts) -> Arg {
         Kind::Count { .. } => "N",
         Kind::Bytes { .. } => "BYTES",
         Kind::Seconds { .. } => "SECONDS",
+        Kind::Days { .. } => "DAYS",
         Kind::Switch => "BOOL",
         Kind::Word(_) => "WORD",
     };

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use storage::disk::DiskPolicy;
+use storage::upkeep::Policy;
 
 pub use arguments::parse;
 pub use environment::Environment;
@@ -66,6 +67,7 @@ pub struct Config {
     pub artifact_quota_bytes: u64,
     /// When the disk counts as low, and how much of it is kept in hand.
     pub disk: DiskPolicy,
+    pub retention: Policy,
     pub log_level: LogLevel,
     pub log_format: LogFormat,
     /// Every option with its value and where it came from, in the table's order.

@@ -12,8 +12,9 @@ use crate::limits::{
     BODY_BYTES_DEFAULT, BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, DISK_PERCENT_MAX,
     DISK_READ_ONLY_PERCENT_DEFAULT, DISK_REFUSE_PERCENT_DEFAULT, DISK_WARN_PERCENT_DEFAULT, IDLE_TTL_SECONDS_MAX,
     INSTANCE_MEMORY_BYTES, INSTANCES_DEFAULT_MAX, INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX,
-    LAUNCH_TIMEOUT_DEFAULT_SECONDS, OPERATION_TIMEOUT_DEFAULT_SECONDS, RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX,
-    RESULT_BYTES_MIN, TIMEOUT_SECONDS_MAX,
+    LAUNCH_TIMEOUT_DEFAULT_SECONDS, LOG_QUOTA_BYTES_DEFAULT, LOG_QUOTA_BYTES_MAX, OPERATION_TIMEOUT_DEFAULT_SECONDS,
+    RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN, RETENTION_AUDIT_DAYS_DEFAULT, RETENTION_DAYS_MAX,
+    RETENTION_EVIDENCE_DAYS_DEFAULT, RETENTION_TELEMETRY_DAYS_DEFAULT, TIMEOUT_SECONDS_MAX,
 };
 
 /// One option, as data.
@@ -48,6 +49,10 @@ pub enum Kind {
     /// Decimals are allowed; `zero` says whether 0 is.
     Seconds {
         zero: bool,
+        max: u64,
+    },
+    /// Decimals are allowed; 0 is for ever.
+    Days {
         max: u64,
     },
     Switch,
@@ -94,6 +99,7 @@ impl OptionFacts {
             Kind::Bytes { min, max } => format!("bytes, {min} to {max}"),
             Kind::Seconds { zero: true, max } => format!("seconds, 0 to {max}"),
             Kind::Seconds { zero: false, max } => format!("seconds, above 0, up to {max}"),
+            Kind::Days { max } => format!("days, 0 to {max}"),
             Kind::Switch => "true or false".to_owned(),
             Kind::Word(words) => words.join(", "),
         }
@@ -281,6 +287,42 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(BALLAST_BYTES_DEFAULT),
         reach: Reach::Serving,
         text: "Room kept in hand for an orderly end on a full disk, at most 5 percent of the disk; 0 for none",
+    },
+    OptionFacts {
+        key: "retention_telemetry_days",
+        flag: "retention-telemetry-days",
+        variable: "BROWSER_MCP_RETENTION_TELEMETRY_DAYS",
+        kind: Kind::Days { max: RETENTION_DAYS_MAX },
+        default: Default::Number(RETENTION_TELEMETRY_DAYS_DEFAULT),
+        reach: Reach::Serving,
+        text: "How long telemetry is kept: console output, requests and frames of pages that went well; 0 is for ever",
+    },
+    OptionFacts {
+        key: "retention_evidence_days",
+        flag: "retention-evidence-days",
+        variable: "BROWSER_MCP_RETENTION_EVIDENCE_DAYS",
+        kind: Kind::Days { max: RETENTION_DAYS_MAX },
+        default: Default::Number(RETENTION_EVIDENCE_DAYS_DEFAULT),
+        reach: Reach::Serving,
+        text: "How long evidence is kept: errors, failed requests, pages, downloads, screenshots; 0 is for ever",
+    },
+    OptionFacts {
+        key: "retention_audit_days",
+        flag: "retention-audit-days",
+        variable: "BROWSER_MCP_RETENTION_AUDIT_DAYS",
+        kind: Kind::Days { max: RETENTION_DAYS_MAX },
+        default: Default::Number(RETENTION_AUDIT_DAYS_DEFAULT),
+        reach: Reach::Serving,
+        text: "How long audit events are kept: calls, sessions, refusals, exports, the log's own; 0 is for ever",
+    },
+    OptionFacts {
+        key: "log_quota_bytes",
+        flag: "log-quota-bytes",
+        variable: "BROWSER_MCP_LOG_QUOTA_BYTES",
+        kind: Kind::Bytes { min: 0, max: LOG_QUOTA_BYTES_MAX },
+        default: Default::Number(LOG_QUOTA_BYTES_DEFAULT),
+        reach: Reach::Serving,
+        text: "Size of the log, beyond which the oldest telemetry goes, then the oldest evidence, never audit events; 0 is unbounded",
     },
     OptionFacts {
         key: "log_level",

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use storage::disk::{DiskPolicy, Watermarks};
+use storage::upkeep::Policy;
 
 use super::environment::{Environment, PREFIX};
 use super::options::{Default, Kind, OPTIONS, OptionFacts};
@@ -111,6 +112,10 @@ fn across(config: &Config, problems: &mut Vec<String>) {
         if high != 0 && high < low {
             problems.push(format!("{key} must not be less than {name}, which is {low}; 0 switches it off"));
         }
+    }
+    for (lesser, greater) in config.retention.inversions() {
+        let (lesser, greater) = (lesser.as_str(), greater.as_str());
+        problems.push(format!("retention_{lesser}_days must not be longer than retention_{greater}_days"));
     }
 }
 
@@ -228,6 +233,12 @@ impl Settled {
                 },
                 ballast_bytes: self.number("ballast_bytes"),
             },
+            retention: Policy {
+                telemetry: self.retention("retention_telemetry_days"),
+                evidence: self.retention("retention_evidence_days"),
+                audit: self.retention("retention_audit_days"),
+                log_bytes_max: Some(self.number("log_quota_bytes")).filter(|bytes| *bytes > 0),
+            },
             log_level: match self.word("log_level") {
                 "off" => LogLevel::Off,
                 "error" => LogLevel::Error,
@@ -259,6 +270,14 @@ impl Settled {
 
     fn duration(&self, key: &str) -> Duration {
         if let Some(Value::Seconds(duration)) = self.values.get(key) { *duration } else { Duration::ZERO }
+    }
+
+    /// `None`: for ever.
+    fn retention(&self, key: &str) -> Option<Duration> {
+        match self.values.get(key) {
+            Some(Value::Days(duration)) if !duration.is_zero() => Some(*duration),
+            _ => None,
+        }
     }
 
     fn on(&self, key: &str) -> bool {

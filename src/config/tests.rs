@@ -61,6 +61,9 @@ fn flag_goes_before_environment_before_file_before_default() {
             Kind::Count { .. } => ["7", "8", "9"],
             Kind::Bytes { .. } => ["20000000", "20000001", "20000002"],
             Kind::Seconds { .. } => ["1.5", "2", "3"],
+            // Within what the defaults of the other classes allow.
+            Kind::Days { .. } if row.key == "retention_audit_days" => ["90.5", "91", "92"],
+            Kind::Days { .. } => ["30.5", "31", "32"],
             Kind::Switch => ["true", "false", "true"],
             Kind::Word(words) => [words[0], words[1], words[0]],
         };
@@ -110,6 +113,10 @@ fn options_that_contradict_each_other_or_open_the_door_are_refused() {
     assert!(problems("--http 0.0.0.0:8931", &nothing)[0].contains("loopback"));
     assert!(problems("--http 127.0.0.1:1 --metrics 127.0.0.1:1", &nothing)[0].contains("metrics"));
     assert!(problems("--body-bytes-max 100MiB --artifact-quota-bytes 16MiB", &nothing)[0].contains("body_bytes_max"));
+    let inverted = problems("--retention-telemetry-days 0 --retention-audit-days 1", &nothing);
+    assert_eq!(inverted.len(), 2, "{inverted:?}");
+    assert!(inverted[0].contains("retention_telemetry_days must not be longer than retention_evidence_days"));
+    assert!(inverted[1].contains("retention_evidence_days must not be longer than retention_audit_days"));
     assert!(problems("--no-such-flag", &nothing)[0].contains("--no-such-flag"));
     assert!(problems("--config /no/such/file", &nothing)[0].contains("/no/such/file"));
 }
@@ -120,6 +127,12 @@ fn values_are_read_in_the_forms_people_write() {
     let config = served("--no-chromium-sandbox --max-result-bytes 2MiB --idle-ttl-seconds 90", &environment);
     assert_eq!((config.log_level, config.headless, config.chromium_sandbox), (LogLevel::Debug, false, false));
     assert_eq!((config.max_result_bytes, config.idle_ttl), (2 << 20, Some(Duration::from_secs(90))));
+    let kept = served("--retention-telemetry-days 0.5 --retention-audit-days 0", &environment).retention;
+    assert_eq!((kept.telemetry, kept.audit), (Some(Duration::from_secs(43_200)), None));
+    assert_eq!(served("--log-quota-bytes 0", &environment).retention.log_bytes_max, None);
+    for wrong in ["-1", "36501", "NaN", "inf", "1e300"] {
+        assert!(problems(&format!("--retention-audit-days={wrong}"), &environment)[0].contains("days"), "{wrong}");
+    }
     assert!(problems("--operation-timeout-seconds NaN", &environment)[0].contains("above 0"));
     assert!(problems("--operation-timeout-seconds 0", &environment)[0].contains("above 0"));
     assert!(problems("--max-result-bytes 99999999999GiB", &environment)[0].contains("bytes"));

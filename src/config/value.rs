@@ -13,6 +13,7 @@ pub enum Value {
     Path(PathBuf),
     Number(u64),
     Seconds(Duration),
+    Days(Duration),
     Switch(bool),
     Word(&'static str),
 }
@@ -45,6 +46,9 @@ impl Value {
             Kind::Seconds { zero, max } => seconds(text, *zero, *max).map(Value::Seconds).ok_or_else(|| {
                 format!("must be a number of seconds {} {max}", if *zero { "from 0 to" } else { "above 0 and up to" })
             }),
+            Kind::Days { max } => {
+                days(text, *max).map(Value::Days).ok_or_else(|| format!("must be a number of days from 0 to {max}"))
+            }
             Kind::Switch => switch(text).map(Value::Switch).ok_or_else(|| "must be true or false".to_owned()),
             Kind::Word(words) => words
                 .iter()
@@ -62,6 +66,7 @@ impl Value {
             Value::Path(path) => path.display().to_string(),
             Value::Number(number) => number.to_string(),
             Value::Seconds(duration) => duration.as_secs_f64().to_string(),
+            Value::Days(duration) => (duration.as_secs_f64() / DAY_SECONDS).to_string(),
             Value::Switch(on) => on.to_string(),
             Value::Word(word) => (*word).to_owned(),
         }
@@ -83,6 +88,14 @@ fn seconds(text: &str, zero: bool, max: u64) -> Option<Duration> {
     let duration = Duration::try_from_secs_f64(number).ok()?;
     let fits = duration <= Duration::from_secs(max) && (zero || !duration.is_zero());
     fits.then_some(duration)
+}
+
+const DAY_SECONDS: f64 = 86_400.0;
+
+fn days(text: &str, max: u64) -> Option<Duration> {
+    let number: f64 = text.parse().ok()?;
+    let duration = Duration::try_from_secs_f64(number * DAY_SECONDS).ok()?;
+    (duration.as_secs_f64() <= max as f64 * DAY_SECONDS).then_some(duration)
 }
 
 fn switch(text: &str) -> Option<bool> {

@@ -2,8 +2,8 @@
 //!
 //! Read in this order: [`event`] (the catalogue every other product is made from), [`log`] (the
 //! append-only truth), [`index`] (derived and disposable), [`query`] (filters, cursors, pages),
-//! [`artifact`] (bytes too heavy for the log), [`disk`] (the room there is). This crate knows no other
-//! crate of the workspace.
+//! [`artifact`] (bytes too heavy for the log), [`disk`] (the room there is), [`upkeep`] (what goes,
+//! and when). This crate knows no other crate of the workspace.
 
 pub mod artifact;
 pub mod disk;
@@ -16,5 +16,6 @@ pub mod log;
 pub mod query;
 mod shred;
 pub mod time;
+pub mod upkeep;
 
 pub use error::StorageError;

@@ -33,6 +33,15 @@ pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const TEXT_FIELD_BYTES_MAX: usize = 16 * 1024;
 /// One artifact.
 pub const ARTIFACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// A segment is sealed once its first event is this old, full or not, so that what has had its time
+/// goes a day late at most.
+pub const SEGMENT_AGE_SECONDS_MAX: u64 = 86_400;
+/// The log is looked over for what can go or be compressed at least this often.
+pub const UPKEEP_PERIOD_SECONDS: u64 = 600;
+/// A file in the artifact store that no event names is removed at start when it is older than this.
+pub const ARTIFACT_ORPHAN_SECONDS: u64 = 3_600;
+/// Files that an erasure lists as out of its reach.
+pub const ERASURE_PATHS_MAX: usize = 1_000;
 /// Content put in the artifact store counts as needed for this long, whether or not an event names it
 /// already.
 pub const ARTIFACT_PIN_SECONDS: u64 = 600;

@@ -26,6 +26,17 @@ pub enum Class {
     Audit,
 }
 
+impl Class {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Telemetry => "telemetry",
+            Class::Evidence => "evidence",
+            Class::Audit => "audit",
+        }
+    }
+}
+
 /// Everything known about a kind of event, as data.
 #[derive(Debug)]
 pub struct KindFacts {

@@ -30,7 +30,7 @@ mod segments;
 mod storage_io;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod walk;
 mod window;
 mod writer;

@@ -297,7 +297,7 @@ impl Reader {
     }
 
     /// A block whose checksum holds and whose events do not decode: written by something else.
-    pub(super) fn undecodable(&self, header: &BlockHeader, error: DecodeError) -> StorageError {
+    pub(crate) fn undecodable(&self, header: &BlockHeader, error: DecodeError) -> StorageError {
         StorageError::Damaged {
             path: self.shared.directory.clone(),
             first_seq: header.first_seq,

@@ -15,7 +15,7 @@ mod owned;
 mod request_row;
 mod requests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod walk;
 
 pub use cursor::{CursorKey, List, Order};

@@ -26,6 +26,8 @@ struct State {
     calls: u64,
     /// The call that fails, and whether it panics instead.
     fail_at: Option<(u64, bool)>,
+    /// From that call on all fail, as if the process had died.
+    dead_from: Option<u64>,
     /// Bytes before unsynced writes, by the file's current path, oldest first.
     unsynced: HashMap<PathBuf, Vec<Undo>>,
     /// Bytes before writes that a failed sync gave up.
@@ -44,13 +46,20 @@ impl FaultyIo {
         io
     }
 
+    /// Nothing changes any more from that call on.
+    pub fn dying_at(call: u64) -> Self {
+        let io = Self::default();
+        io.lock().dead_from = Some(call);
+        io
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn has_failed(&self) -> bool {
         let state = self.lock();
-        state.fail_at.is_some_and(|(call, _)| state.calls >= call)
+        state.fail_at.map(|(call, _)| call).or(state.dead_from).is_some_and(|call| state.calls >= call)
     }
 
     /// Copies `from` to `to` as it would be after a power cut at this moment.
@@ -93,6 +102,9 @@ impl State {
     /// Counts a call, and fails it when its time has come.
     fn call(&mut self) -> io::Result<()> {
         self.calls += 1;
+        if self.dead_from.is_some_and(|call| self.calls >= call) {
+            return Err(io::Error::other("dead"));
+        }
         match self.fail_at {
             Some((call, true)) if call == self.calls => panic!("injected"),
             Some((call, false)) if call == self.calls => Err(io::Error::other("injected")),
@@ -174,6 +186,9 @@ impl FaultyFile {
 impl StorageFile for FaultyFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.lock();
+        if state.dead_from.is_some_and(|call| state.calls >= call) {
+            return Err(io::Error::other("dead"));
+        }
         let outcome = state.call();
         let mut before = vec![0; bytes.len()];
         self.file.read_at(&mut before, offset)?;

@@ -5,15 +5,16 @@ mod crash;
 mod cuts;
 mod damage;
 mod faults;
-mod faulty_io;
+pub(crate) mod faulty_io;
 mod model;
 mod recording;
-mod rewrite;
+pub(crate) mod rewrite;
 mod sharing;
 mod simulated_disk;
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{Log, LogOptions, Reader};
 use crate::StorageError;
@@ -48,6 +49,11 @@ fn message(session: Option<&str>, text: &str) -> Draft {
 /// Small segments keep copies and scans short.
 fn options(directory: &Path) -> LogOptions {
     LogOptions { segment_bytes: 32 * 1024, ..LogOptions::new(directory.join("log")) }
+}
+
+/// A log whose files fail as `io` says.
+pub(crate) fn open_on(options: LogOptions, io: Arc<faulty_io::FaultyIo>) -> Result<Log, StorageError> {
+    Log::open_with(options, io)
 }
 
 fn open(directory: &Path) -> Log {
@@ -92,7 +98,7 @@ fn texts(events: &[(u64, String)]) -> Vec<&str> {
     events.iter().map(|(_, text)| text.as_str()).collect()
 }
 
-fn copy_directory(from: &Path, to: &Path) {
+pub(crate) fn copy_directory(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("it can be made");
     for entry in std::fs::read_dir(from).expect("it can be read") {
         let entry = entry.expect("it can be read");
@@ -109,7 +115,7 @@ fn temporary() -> tempfile::TempDir {
 
 /// A small, repeatable source of choices.
 #[derive(Clone)]
-struct Dice(u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
     /// From any seed at all, neighbours included.

@@ -5,4 +5,4 @@ mod index;
 mod joins;
 mod refusals;
 mod walking;
-mod world;
+pub(crate) mod world;
