@@ -4,11 +4,13 @@ mod chain;
 mod crash;
 mod cuts;
 mod damage;
+mod drop;
 mod faults;
 pub(crate) mod faulty_io;
 mod model;
 mod recording;
 pub(crate) mod rewrite;
+mod rewrite_faults;
 mod sharing;
 mod simulated_disk;
 

@@ -14,18 +14,18 @@ use crate::StorageError;
 use crate::event::codec::ContextField;
 use crate::event::{Draft, EventView};
 
-fn small(directory: &Path) -> LogOptions {
+pub fn small(directory: &Path) -> LogOptions {
     LogOptions { segment_bytes: 4096, ..options(directory) }
 }
 
 /// A log of several segments with three sessions, errors among the messages.
-async fn sample(directory: &Path, commits: usize) -> Log {
+pub async fn sample(directory: &Path, commits: usize) -> Log {
     let log = Log::open(small(directory)).expect("the log opens");
     append(&log, commits).await;
     log
 }
 
-async fn append(log: &Log, commits: usize) {
+pub async fn append(log: &Log, commits: usize) {
     for n in 0..commits {
         let session = |m: usize| [Some("a"), Some("b"), None][m % 3];
         let text = |m: usize| format!("{n}/{m} {} {}", if m == 2 { "bad" } else { "good" }, "xyz ".repeat(n % 40));
@@ -89,7 +89,7 @@ fn sealed(log: &Log) -> Vec<u32> {
     segments.iter().filter(|facts| facts.last_seq.is_some()).map(|facts| facts.number).collect()
 }
 
-fn files(directory: &Path) -> BTreeSet<String> {
+pub fn files(directory: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(directory.join("log")).expect("it can be read");
     entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect()
 }
