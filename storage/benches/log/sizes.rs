@@ -10,7 +10,7 @@ use storage::log::{Log, LogOptions, Reader};
 use crate::table::{directory_bytes, head, number, row, seconds};
 use crate::workload::Workload;
 
-const EVENTS: usize = 300_000;
+const EVENTS: usize = 100_000;
 /// Sizes of commits of the live log: alone, as the window puts them together, and in bulk.
 const COMMITS: [usize; 3] = [10, 256, 1000];
 const LEVELS: [i32; 2] = [3, 19];

@@ -1,5 +1,6 @@
 //! Samples and the rows made of them.
 
+use std::path::Path;
 use std::time::Instant;
 
 pub fn milliseconds<T>(work: impl FnOnce() -> T) -> (f64, T) {
@@ -47,8 +48,13 @@ pub fn resident_mebibytes() -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
 }
 
-/// What the files in `directory` hold, and how many there are.
-pub fn directory_bytes(directory: &std::path::Path) -> u64 {
-    let lengths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
-    lengths.filter(std::fs::Metadata::is_file).map(|metadata| metadata.len()).sum()
+/// What the files below `directory` hold.
+pub fn directory_bytes(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let metadata = entry.metadata().unwrap();
+        bytes += if metadata.is_dir() { directory_bytes(&entry.path()) } else { metadata.len() };
+    }
+    bytes
 }
