@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use storage::event::EventView;
 use storage::event::codec::{ContextField, put_record};
 use storage::index::Index;
-use storage::log::{Log, LogOptions};
+use storage::log::{Fate, Log, LogOptions};
 use storage::query::{CursorKey, Ledger};
 use storage::time::ManualClock;
 
 use crate::table::{number, seconds};
 use crate::workload::{OWNER, Workload};
 
-/// Raised when the workload changes, so that kept logs are built again.
-const WORKLOAD_VERSION: u64 = 1;
+/// Raised when the workload or what is done with it changes, so that kept logs are built again.
+const WORKLOAD_VERSION: u64 = 2;
 /// As many as the log's own window puts together.
 const COMMIT_EVENTS: usize = 256;
 /// Places remembered of each log.
@@ -139,8 +139,17 @@ fn build(directory: &Path, events: u64) -> Vec<Place> {
         }
     }
     maker.join().unwrap();
+    write_anew(&log);
     runtime.block_on(log.close()).unwrap();
     places
+}
+
+/// As the gateway does with what is sealed.
+fn write_anew(log: &Log) {
+    let segments = log.reader().segments().unwrap();
+    for segment in segments.iter().filter(|segment| segment.last_seq.is_some()) {
+        log.rewrite(segment.number, &mut |_| Fate::Keep).unwrap().install(false).unwrap();
+    }
 }
 
 impl Place {

@@ -1,45 +1,61 @@
-//! Bytes an event on disk against compressed NDJSON of the same events, as `list_events` shows them.
+//! Bytes an event on disk, live and written anew, against compressed NDJSON of the same events as
+//! `list_events` shows them; and how fast a sealed segment is written anew.
 
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use storage::event::json;
-use storage::log::{Log, LogOptions, Reader};
+use storage::log::{Fate, Log, LogOptions, Reader};
 
-use crate::table::{directory_bytes, head, number, row, seconds};
+use crate::table::{head, number, row, seconds};
 use crate::workload::Workload;
 
 const EVENTS: usize = 100_000;
-/// Sizes of commits of the live log: alone, as the window puts them together, and in bulk.
+/// Sizes of commits of the live log: few events, as the window puts them together, and in bulk.
 const COMMITS: [usize; 3] = [10, 256, 1000];
 const LEVELS: [i32; 2] = [3, 19];
+
+/// One segment with all the events.
+struct Sealed {
+    live_bytes: f64,
+    rewritten_bytes: f64,
+    rewrite_seconds: f64,
+}
 
 pub fn run(place: &Path) {
     let scratch = tempfile::tempdir_in(place).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    head(&["bytes an event", "bytes", "to NDJSON", "to NDJSON, zstd -3", "to NDJSON, zstd -19"]);
+    let directory = |commit: usize| scratch.path().join(format!("commits-of-{commit}"));
+    let sealed = COMMITS.map(|commit| runtime.block_on(fill(&directory(commit), commit)));
+    let rendered = Rendered::of(&Reader::open(&directory(COMMITS[0])).unwrap());
+    let (plain, compressed) = (rendered.plain, rendered.compressed);
     let mut rows = Vec::new();
-    let mut directory = scratch.path().to_owned();
-    for commit in COMMITS {
-        directory = scratch.path().join(format!("commits-of-{commit}"));
-        runtime.block_on(fill(&directory, commit));
-        rows.push((format!("log, live, {commit} a commit"), directory_bytes(&directory) as f64 / EVENTS as f64));
+    for (commit, sealed) in COMMITS.iter().zip(&sealed) {
+        rows.push((format!("log, live, {commit} a commit"), sealed.live_bytes));
+        rows.push((format!("log, written anew from {commit} a commit"), sealed.rewritten_bytes));
     }
-    let reader = Reader::open(&directory).unwrap();
-    let (records, plain, compressed) = rendered(&reader);
-    rows.push(("canonical records, uncompressed".into(), records));
+    rows.push(("canonical records, uncompressed".into(), rendered.records));
     rows.push(("NDJSON".into(), plain));
-    for (level, bytes) in LEVELS.iter().zip(compressed) {
-        rows.push((format!("NDJSON, zstd -{level}"), bytes));
-    }
+    rows.push((format!("NDJSON, zstd -{}", LEVELS[0]), compressed[0]));
+    rows.push((format!("NDJSON, zstd -{}", LEVELS[1]), compressed[1]));
+    head(&["bytes an event", "bytes", "to NDJSON", "to NDJSON, zstd -3", "to NDJSON, zstd -19"]);
     for (name, bytes) in rows {
         let ratios = [plain, compressed[0], compressed[1]].map(|other| number(bytes / other));
         row(&[vec![name, number(bytes)], ratios.to_vec()].concat());
     }
+    head(&["writing a sealed segment anew", "MB/s of records", "events/s", "NDJSON by zstd -3 / -19, MB/s"]);
+    for (commit, sealed) in COMMITS.iter().zip(&sealed) {
+        row(&[
+            format!("from {commit} a commit"),
+            number(rendered.records * EVENTS as f64 / 1e6 / sealed.rewrite_seconds),
+            number(EVENTS as f64 / sealed.rewrite_seconds),
+            rendered.rates.map(number).join(" / "),
+        ]);
+    }
 }
 
-async fn fill(directory: &Path, commit: usize) {
+async fn fill(directory: &Path, commit: usize) -> Sealed {
     let log = Log::open(LogOptions::new(directory)).unwrap();
     let mut workload = Workload::new(3);
     let mut left = EVENTS;
@@ -48,26 +64,48 @@ async fn fill(directory: &Path, commit: usize) {
         left -= drafts.len();
         log.commit(drafts).await.unwrap();
     }
+    log.roll().await.unwrap();
+    let each = |bytes: u64| bytes as f64 / EVENTS as f64;
+    let live_bytes = each(log.reader().segments().unwrap()[0].end);
+    let (rewrite_seconds, rewritten) = seconds(|| log.rewrite(1, &mut |_| Fate::Keep).unwrap());
+    let rewritten_bytes = each(rewritten.stored_bytes());
+    rewritten.install(false).unwrap();
     log.close().await.unwrap();
+    Sealed { live_bytes, rewritten_bytes, rewrite_seconds }
 }
 
-/// Bytes an event: canonical, as NDJSON, and that compressed at each level.
-fn rendered(reader: &Reader) -> (f64, f64, [f64; 2]) {
-    let mut encoders = LEVELS.map(|level| zstd::Encoder::new(Vec::new(), level).unwrap());
-    let (mut records, mut plain, mut events) = (0, 0, 0u32);
-    let (took, outcome) = seconds(|| {
-        reader.scan(reader.first_seq(), &|_| true, &mut |event| {
-            let mut line = json::event(event, reader.log_id()).to_string();
-            line.push('\n');
+/// The same events in other forms, in bytes an event and MB of NDJSON a second.
+struct Rendered {
+    records: f64,
+    plain: f64,
+    compressed: [f64; 2],
+    rates: [f64; 2],
+}
+
+impl Rendered {
+    fn of(reader: &Reader) -> Self {
+        let (mut records, mut lines, mut events) = (0, Vec::new(), 0u32);
+        let mut visit = |event: &storage::event::EventView<'_>| {
+            serde_json::to_writer(&mut lines, &json::event(event, reader.log_id())).unwrap();
+            lines.push(b'\n');
             records += event.body.len() + 12;
-            plain += line.len();
             events += 1;
-            encoders.iter_mut().for_each(|encoder| encoder.write_all(line.as_bytes()).unwrap());
             ControlFlow::Continue(())
-        })
-    });
-    outcome.unwrap();
-    eprintln!("rendered and compressed {events} events in {} s", number(took));
-    let each = |bytes: usize| bytes as f64 / f64::from(events);
-    (each(records), each(plain), encoders.map(|encoder| each(encoder.finish().unwrap().len())))
+        };
+        reader.scan(reader.first_seq(), &|_| true, &mut visit).unwrap();
+        let each = |bytes: usize| bytes as f64 / f64::from(events);
+        let runs = LEVELS.map(|level| {
+            seconds(|| {
+                let mut encoder = zstd::Encoder::new(Vec::new(), level).unwrap();
+                encoder.write_all(&lines).unwrap();
+                encoder.finish().unwrap().len()
+            })
+        });
+        Self {
+            records: each(records),
+            plain: each(lines.len()),
+            compressed: runs.map(|(_, bytes)| each(bytes)),
+            rates: runs.map(|(took, _)| lines.len() as f64 / 1e6 / took),
+        }
+    }
 }
