@@ -6,6 +6,7 @@
 //! and when). This crate knows no other crate of the workspace.
 
 pub mod artifact;
+pub mod audit;
 pub mod disk;
 pub mod error;
 pub mod event;

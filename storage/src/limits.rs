@@ -31,6 +31,16 @@ pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Text of one field of an event, in bytes; the whole is kept as an artifact where policy allows.
 pub const TEXT_FIELD_BYTES_MAX: usize = 16 * 1024;
+/// A checkpoint is signed after this many events,
+pub const CHECKPOINT_EVENTS: u64 = 10_000;
+/// or this long after the one before, when anything happened,
+pub const CHECKPOINT_SECONDS: u64 = 60;
+/// or when nothing happened for this long,
+pub const CHECKPOINT_IDLE_SECONDS: u64 = 3600;
+/// but never sooner after one another than this.
+pub const CHECKPOINT_APART_MILLIS: u64 = 1000;
+/// An audit directory that cannot be used is tried again at the latest after this long.
+pub const CHECKPOINT_RETRY_SECONDS_MAX: u64 = 60;
 /// One artifact.
 pub const ARTIFACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// A segment is sealed once its first event is this old, full or not, so that what has had its time

@@ -96,6 +96,11 @@ impl Block {
         BlockEvents { rest: if self.header.removed { &[] } else { &self.raw } }
     }
 
+    /// The events' canonical bytes, one after the other.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+
     /// The removed events it tells of, in rising order; none when it holds events.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod create;
 mod directory;
 mod encode;
 mod format;
+pub(crate) mod inspect;
 mod lock;
 mod mark;
 mod mark_keeper;
@@ -24,6 +25,7 @@ mod outside;
 mod queue;
 mod reader;
 mod recovery;
+mod replay;
 mod rewrite;
 mod segment;
 mod segments;
@@ -50,6 +52,7 @@ use crate::time::{Clock, SystemClock};
 pub use block::{Block, BlockEvents, BlockHeader, BlockRef, RemovedRun, page_bit};
 pub use chain::ChainProgress;
 pub use reader::Reader;
+pub(crate) use replay::Link;
 pub use rewrite::{Fate, Rewritten};
 pub use segments::SegmentFacts;
 pub use walk::BlockWalk;
@@ -291,13 +294,22 @@ impl Log {
         self.inner.reader.clone()
     }
 
-    /// Writes what was accepted, records `log.sealed`, marks the log as closed in an orderly way and
-    /// gives up the lock once nothing is being written anew. Nothing can be appended afterwards; reading goes on. Closing twice is fine.
+    /// Writes what was accepted, records `log.sealed` and marks the log as closed in an orderly way;
+    /// the lock is kept. Nothing can be appended afterwards; reading goes on. Sealing twice is fine.
     ///
     /// # Errors
     /// `StorageError::Unavailable` when the log had failed or fails now; it is then not sealed.
+    pub async fn seal(&self) -> Result<(), StorageError> {
+        self.inner.queue.seal().await
+    }
+
+    /// Seals the log, unless that is done, and gives up the lock once nothing is being written anew.
+    /// Closing twice is fine.
+    ///
+    /// # Errors
+    /// As [`Log::seal`].
     pub async fn close(&self) -> Result<(), StorageError> {
-        self.inner.queue.seal().await?;
+        self.seal().await?;
         self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(())
     }

@@ -306,6 +306,16 @@ impl Reader {
         }
     }
 
+    /// Blocks that are whole each and do not make a commit together.
+    pub(super) fn contradictory(&self, blocks: &[Block], what: &str) -> StorageError {
+        StorageError::Damaged {
+            path: self.shared.directory.clone(),
+            first_seq: blocks.iter().map(|block| block.header.first_seq).min().unwrap_or_default(),
+            last_seq: blocks.iter().map(|block| block.header.last_seq).max().unwrap_or_default(),
+            what: what.into(),
+        }
+    }
+
     pub(super) fn path_of(&self, header: &SegmentHeader) -> PathBuf {
         self.shared.directory.join(segment_name(header.number, header.generation))
     }

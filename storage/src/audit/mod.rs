@@ -1,0 +1,53 @@
+//! Proof that history was not changed: a signing key, signed checkpoints of the log's chain, and a
+//! verifier that needs only the files.
+//!
+//! Read in this order: [`checkpoint`] (what is signed), [`jws`] (how), [`key`] (by what), [`lines`] and
+//! [`trail`] (the files), [`book`] (who writes them), [`auditor`] (when).
+//!
+//! ```text
+//! <data>/audit/key               the private key, 32 bytes, readable by its owner alone
+//! <data>/audit/key.pub           the public key, one line of text
+//! <data>/audit/checkpoints.jws   signed statements, one a line
+//! <data>/audit/trail             two bytes of the chain for each event
+//! ```
+
+mod auditor;
+mod book;
+mod checkpoint;
+mod jws;
+mod key;
+mod lines;
+#[cfg(test)]
+mod tests;
+mod trail;
+pub mod verify;
+
+use std::path::Path;
+
+use crate::StorageError;
+
+pub use auditor::{AuditHealth, AuditOptions, Auditor, Pace};
+pub use checkpoint::{Checkpoint, Digest, KeyChange, SignedLine, Statement, digest, hex};
+pub use key::{KEY_FILE, PUBLIC_KEY_FILE, PublicKey, read_public_key};
+pub use lines::{CHECKPOINTS_FILE, RawLine, RawLines, newest_checkpoint};
+
+/// Refuses a data directory whose log is gone while its checkpoints say that there was one: opening it
+/// would make a new log and call that history.
+///
+/// # Errors
+/// `StorageError::Damaged` then; else when the checkpoints cannot be read.
+pub fn expect_log(data_dir: &Path) -> Result<(), StorageError> {
+    let log = data_dir.join("log");
+    if std::fs::read_dir(&log).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Ok(());
+    }
+    match newest_checkpoint(&data_dir.join("audit").join(CHECKPOINTS_FILE))? {
+        None => Ok(()),
+        Some(checkpoint) => Err(StorageError::Damaged {
+            path: log,
+            first_seq: 1,
+            last_seq: checkpoint.seq,
+            what: "the log is missing, and there are checkpoints of it".into(),
+        }),
+    }
+}
