@@ -8,6 +8,7 @@ use std::time::Instant;
 use exporters::metrics::Metrics;
 use storage::StorageError;
 use storage::artifact::ArtifactStore;
+use storage::audit::{AuditOptions, Auditor};
 use storage::disk::{DiskLevel, DiskWatch};
 use storage::ids::{InstanceId, Owner};
 use storage::index::Index;
@@ -49,6 +50,7 @@ pub struct Parts {
     pub ledger: Ledger,
     pub artifacts: ArtifactStore,
     pub disk: DiskWatch,
+    pub auditor: Auditor,
     pub registry: Registry,
     pub redactor: Arc<Redactor>,
     pub metrics: Metrics,
@@ -79,7 +81,10 @@ impl Gateway {
         let directory = config.data_dir.clone();
         private_directory(&directory)?;
         let disk = DiskWatch::open(&directory, config.disk)?;
+        storage::audit::expect_log(&directory)?;
         let log = Log::open(LogOptions::new(directory.join("log")))?;
+        let first_own_seq = log.health().last_seq;
+        let auditor = Auditor::start(log.clone(), AuditOptions::new(directory.join("audit")))?;
         let ends = aftermath::ends(&log.reader())?;
         // A queue that was just made has room for them.
         let _ = log.offer(ends);
@@ -93,7 +98,6 @@ impl Gateway {
         let metrics = Metrics::new(tools::metric_labels());
         let redactor = Arc::new(Redactor::new());
         let started = Instant::now();
-        let first_own_seq = log.health().last_seq;
         let journal = Journal::new(log).minding(disk.clone());
         Ok(Self(Arc::new(Parts {
             config,
@@ -103,6 +107,7 @@ impl Gateway {
             ledger,
             artifacts,
             disk,
+            auditor,
             registry,
             redactor,
             metrics,

@@ -77,6 +77,13 @@ pub fn render(gateway: &Gateway) -> String {
     metrics.set(Gauge::LogLastFsync, log.last_fsync_micros as f64 / 1e6);
     metrics.set(Gauge::IndexReachedSeq, index.reached_seq as f64);
     metrics.set(Gauge::IndexLag, log.last_seq.saturating_sub(index.reached_seq) as f64);
+    let audit = gateway.auditor.health();
+    metrics.set(Gauge::AuditSigning, f64::from(u8::from(audit.failing.is_none())));
+    metrics.set(Gauge::AuditSignedSeq, audit.signed_seq as f64);
+    metrics.set(Gauge::AuditUnsigned, log.last_seq.saturating_sub(audit.signed_seq) as f64);
+    if let Some(micros) = audit.signed_at_micros {
+        metrics.set(Gauge::AuditSignedAt, micros as f64 / 1e6);
+    }
     metrics.set(Gauge::ArtifactsQuota, gateway.config.artifact_quota_bytes as f64);
     metrics.set_total(Total::LogCommits, log.commits as f64);
     metrics.set_total(Total::LogBytes, log.synced_bytes as f64);

@@ -120,7 +120,12 @@ async fn shut_down(gateway: &Gateway, stop: CancellationToken, listening: Vec<Li
     gateway.index.close();
     // What was shed is declared before the log ends. Where that is refused, sealing is too, and says why.
     let _ = gateway.journal.declare_all().await;
-    gateway.journal.log().close().await.map_err(|error| unavailable(error.to_string()))
+    let log = gateway.journal.log();
+    let sealed = log.seal().await;
+    // The last checkpoint covers the seal, and is written while the lock still keeps others out.
+    within(Duration::from_secs(2), gateway.auditor.close()).await;
+    sealed.map_err(|error| unavailable(error.to_string()))?;
+    log.close().await.map_err(|error| unavailable(error.to_string()))
 }
 
 async fn within<F: Future>(limit: Duration, work: F) {

@@ -33,6 +33,7 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "vault": {"enabled": false, "backend": null, "evaluate_warning": false},
         "persistence_mode": "memory",
         "log": log(gateway),
+        "audit": audit(gateway),
         "disk": crate::disk::shown(gateway),
         "limits": gateway.config.limits(),
     })))
@@ -52,6 +53,21 @@ pub(crate) fn log(gateway: &Gateway) -> Value {
         "commits": health.commits,
         "index_reached_seq": index.reached_seq,
         "index_rebuilds": index.rebuilds,
+    })
+}
+
+/// How far history is signed.
+fn audit(gateway: &Gateway) -> Value {
+    let health = gateway.auditor.health();
+    let last_seq = gateway.journal.log().health().last_seq;
+    json!({
+        "signing": health.failing.is_none(),
+        "reason": health.failing,
+        "key_id": health.key.map(|key| key.to_string()),
+        "signed_seq": health.signed_seq,
+        "signed_at": health.signed_at_micros.map(storage::time::rfc3339),
+        "unsigned_events": last_seq.saturating_sub(health.signed_seq),
+        "checkpoints": health.checkpoints,
     })
 }
 

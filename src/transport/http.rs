@@ -92,7 +92,10 @@ async fn ready(State(gateway): State<Gateway>) -> Response {
         Ok(()) if gateway.disk.level() >= DiskLevel::RefuseSessions => {
             format!("ready, but new sessions are refused: {}\n", gateway.disk_low()).into_response()
         }
-        Ok(()) => "ready\n".into_response(),
+        Ok(()) => match gateway.auditor.health().failing {
+            None => "ready\n".into_response(),
+            Some(reason) => format!("ready, but no checkpoint can be signed: {reason}\n").into_response(),
+        },
         Err(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
     }
 }

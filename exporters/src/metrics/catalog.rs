@@ -146,6 +146,10 @@ metrics! {
         LogLastFsync "pageledger_log_last_fsync_seconds" Seconds [] "How long the log's last sync took.";
         IndexReachedSeq "pageledger_index_reached_seq" Count [] "Sequence number up to which the index is made.";
         IndexLag "pageledger_index_lag_events" Count [] "Durable events that the index does not cover yet.";
+        AuditSigning "pageledger_audit_signing" Flag [] "1 while checkpoints can be signed, else 0.";
+        AuditSignedSeq "pageledger_audit_signed_seq" Count [] "Sequence number of the last event that a checkpoint covers.";
+        AuditUnsigned "pageledger_audit_unsigned_events" Count [] "Durable events that no checkpoint covers yet.";
+        AuditSignedAt "pageledger_audit_signed_timestamp_seconds" Seconds [] "When the last checkpoint was signed, seconds since 1970.";
         ArtifactsStored "pageledger_artifacts_stored_bytes" Bytes [] "Size of the artifact store.";
         ArtifactsQuota "pageledger_artifacts_quota_bytes" Bytes [] "Bound of the artifact store.";
         DiskFree "pageledger_disk_free_bytes" Bytes [] "Free space on the data directory's filesystem.";

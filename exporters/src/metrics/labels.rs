@@ -45,7 +45,7 @@ label_names! {
     Phase "phase" ["queued", "running"];
     GapReason "reason" ["queue_full", "too_large", "undecodable", "browser_lost", "disk_full"];
     RemovalReason "reason" ["age", "bytes", "erased"];
-    Recovery "what" ["torn_tail", "index_rebuilt", "leftover_removed"];
+    Recovery "what" ["torn_tail", "index_rebuilt", "leftover_removed", "checkpoint_torn"];
     CloseReason "reason" ["requested", "shutdown", "crashed", "launch_failed", "interrupted", "lease_expired"];
     CrashReason "reason" ["exited", "killed", "disconnected", "interrupted"];
     Warning "warning" ["sandbox_off", "profile_left_behind", "message_undecodable"];
