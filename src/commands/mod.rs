@@ -1,10 +1,11 @@
 //! Commands that end by themselves: they read a data directory, print, and say how it went by an exit
 //! code of sysexits(3).
 //!
-//! They never write to a data directory, so they work beside a running server. A reader that closes
+//! All but `erase` only read a data directory, so they work beside a running server. A reader that closes
 //! its end of the pipe early has seen enough: that is a good end.
 
 mod doctor;
+mod erase;
 mod export;
 mod printable;
 mod session;
@@ -52,6 +53,7 @@ fn perform(command: Command, out: &mut dyn Write) -> Result<(), CommandError> {
         Command::Print(text) => out.write_all(text.as_bytes()).map_err(CommandError::from),
         Command::ShowConfig { config, json } => show_config::show(&config, json, out),
         Command::Export(order) => export::export(&order, out),
+        Command::Erase(order) => erase::erase(&order, out),
         Command::Tail(order) => tail::tail(&order, out),
         Command::Doctor(config) => doctor::doctor(&config, out),
         Command::Serve(_) => Err(CommandError::new(EXIT_USAGE, "serve is not a command that ends by itself")),

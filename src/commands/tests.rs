@@ -158,6 +158,34 @@ fn follow_goes_on_with_what_comes_and_ends_well_when_nobody_listens() {
 }
 
 #[test]
+fn erase_forgets_one_session_and_remembers_that_it_did() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = directory.path();
+    let erase = |words: &[&str]| printed(data_dir, &[&["erase"], words, &["--reason", "asked for"]].concat());
+    let refused = |words: &[&str]| erase(words).expect_err("nothing is erased");
+    assert_eq!(refused(&["--session", "s-1"]).code, EXIT_NOTHING_THERE);
+    assert!(!data_dir.join("log").exists(), "asking makes nothing");
+    let log = written(data_dir);
+    assert_eq!(refused(&["--session", "s-1"]).code, EXIT_IN_USE);
+    run_now(log.close()).expect("the log closes");
+    drop(log);
+    let told: Value =
+        serde_json::from_str(&erase(&["--session", "s-1", "--json"]).expect("it is erased")).expect("the line is JSON");
+    assert_eq!((&told["events"], &told["segments"]), (&3.into(), &1.into()));
+    let left = printed(data_dir, &["tail", "--json"]).expect("tail reads");
+    assert!(left.contains("three") && !left.contains("s-1"), "{left}");
+    let record: Vec<Value> = left.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let removed = record.iter().find(|event| event["kind"] == "log.removed").expect("it is on record");
+    assert_eq!((&removed["data"]["note"], &removed["data"]["count"]), (&"asked for".into(), &3.into()));
+    assert!(removed["data"]["by"].as_str().is_some_and(|by| by.contains("(uid ")), "{removed}");
+    let again = refused(&["--session", "s-1"]);
+    assert_eq!(again.code, EXIT_NOTHING_THERE);
+    assert!(again.message.contains("3 events of it were erased before"), "{}", again.message);
+    assert_eq!(refused(&["--owner", "nobody"]).message, "nothing of owner nobody is on record");
+    assert_eq!(printed(data_dir, &["erase", "--session", "s-2", "--reason", " "]).expect_err("why?").code, EXIT_USAGE);
+}
+
+#[test]
 fn config_show_names_every_option_and_its_source() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let shown = printed(directory.path(), &["config", "show"]).expect("options are shown");

@@ -1,16 +1,18 @@
 //! The command line: what was typed, checked for form only. Values are checked with those of the
 //! other sources in `resolve`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
 use storage::event::Kind as EventKind;
+use storage::upkeep::Subject;
 
 use super::options::{Kind, OPTIONS, OptionFacts, Reach};
 use super::resolve::{Flags, resolve};
-use super::{Command, Config, ConfigError, Environment, ExportFormat, ExportOrder, TailOrder};
+use super::{Command, Config, ConfigError, Environment, EraseOrder, ExportFormat, ExportOrder, TailOrder};
 
 /// What the program was asked to do. `arguments` begin with the program's own name.
 ///
@@ -31,6 +33,7 @@ pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Comm
         None => Ok(Command::Serve(config(&matches, environment)?)),
         Some(("export", given)) => export(given, environment),
         Some(("tail", given)) => tail(given, environment),
+        Some(("erase", given)) => erase(given, environment),
         Some(("doctor", given)) => Ok(Command::Doctor(config(given, environment)?)),
         Some(("config", given)) => {
             let given = given.subcommand_matches("show").unwrap_or(given);
@@ -52,6 +55,7 @@ fn command_line() -> clap::Command {
         .subcommand(with_options(clap::Command::new("serve"), Reach::Serving).about("Serve MCP over stdio, or over HTTP with --http"))
         .subcommand(export_command().arg(json()))
         .subcommand(tail_command().arg(json()))
+        .subcommand(erase_command().arg(json()))
         .subcommand(
             config
                 .about("Show every option, its value and where it came from")
@@ -63,6 +67,9 @@ fn command_line() -> clap::Command {
                 .about("Check that Chromium is there and that the data directory is sound"),
         )
 }
+
+/// The place of the data directory on the command line.
+const DIRECTORY: &str = "directory";
 
 const AFTER_HELP: &str = "Each option can also be set as an environment variable (BROWSER_MCP_ and the \
 option's name, for example BROWSER_MCP_DATA_DIR) or in the TOML file (data_dir = \"...\").\n\
@@ -90,6 +97,17 @@ fn tail_command() -> clap::Command {
     with_options(command, Reach::Every)
 }
 
+fn erase_command() -> clap::Command {
+    let command = clap::Command::new("erase")
+        .about("Erase every event and artifact of one session or owner for good; the server must be stopped")
+        .arg(data_directory())
+        .arg(text("session", "SESSION", "Session to erase, by its id"))
+        .arg(text("owner", "OWNER", "Owner to erase, with all sessions and calls"))
+        .group(clap::ArgGroup::new("subject").args(["session", "owner"]).required(true))
+        .arg(text("reason", "TEXT", "Why, for the record").required(true));
+    with_options(command, Reach::Every)
+}
+
 fn export(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
     let format = if word(given, "format") == Some("ndjson") { ExportFormat::Ndjson } else { ExportFormat::Parquet };
     Ok(Command::Export(ExportOrder {
@@ -97,6 +115,20 @@ fn export(given: &ArgMatches, environment: &Environment) -> Result<Command, Conf
         session: word(given, "session").unwrap_or_default().to_owned(),
         format,
         out: PathBuf::from(word(given, "out").unwrap_or_default()),
+        json: given.get_flag("json"),
+    }))
+}
+
+fn erase(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
+    let subject = match (word(given, "session"), word(given, "owner")) {
+        (Some(session), _) => Subject::Session(session.into()),
+        (None, owner) => Subject::Owner(owner.unwrap_or_default().into()),
+    };
+    let reason = word(given, "reason").unwrap_or_default().to_owned();
+    Ok(Command::Erase(EraseOrder {
+        config: config(given, environment)?,
+        subject,
+        reason,
         json: given.get_flag("json"),
     }))
 }
@@ -124,9 +156,12 @@ fn tail(given: &ArgMatches, environment: &Environment) -> Result<Command, Config
 }
 
 fn config(given: &ArgMatches, environment: &Environment) -> Result<Config, ConfigError> {
-    // `export` and `tail` do not know the options that are about serving.
+    // Commands that only read or mend do not know the options that are about serving.
     let said = |row: &OptionFacts| given.try_get_one::<String>(row.key).ok().flatten().cloned();
-    let values = OPTIONS.iter().filter_map(|row| Some((row.key, said(row)?))).collect();
+    let mut values: BTreeMap<_, _> = OPTIONS.iter().filter_map(|row| Some((row.key, said(row)?))).collect();
+    if let Ok(Some(directory)) = given.try_get_one::<String>(DIRECTORY) {
+        values.insert("data_dir", directory.clone());
+    }
     resolve(&Flags { values, config: word(given, "config").map(str::to_owned) }, environment)
 }
 
@@ -158,6 +193,11 @@ fn option(row: &OptionFacts) -> Arg {
         Kind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
         _ => argument,
     }
+}
+
+/// The data directory, for commands that are about one.
+fn data_directory() -> Arg {
+    Arg::new(DIRECTORY).value_name("DIR").help("Data directory, as --data-dir names it").conflicts_with("data_dir")
 }
 
 fn text(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {

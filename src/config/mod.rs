@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use storage::disk::DiskPolicy;
-use storage::upkeep::Policy;
+use storage::upkeep::{Policy, Subject};
 
 pub use arguments::parse;
 pub use environment::Environment;
@@ -32,6 +32,7 @@ pub enum Command {
     Serve(Config),
     Export(ExportOrder),
     Tail(TailOrder),
+    Erase(EraseOrder),
     /// `config show`.
     ShowConfig {
         config: Config,
@@ -123,6 +124,15 @@ pub struct TailOrder {
     /// Empty: all kinds.
     pub kinds: Vec<storage::event::Kind>,
     pub follow: bool,
+    pub json: bool,
+}
+
+/// `pageledger erase`.
+#[derive(Debug)]
+pub struct EraseOrder {
+    pub config: Config,
+    pub subject: Subject,
+    pub reason: String,
     pub json: bool,
 }
 

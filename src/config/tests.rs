@@ -169,6 +169,17 @@ fn commands_are_told_apart() {
         }
         other => panic!("{other:?}"),
     }
+    match asked("erase /d --owner ann --reason asked", &nothing) {
+        Ok(Command::Erase(order)) => {
+            assert_eq!((order.config.data_dir.as_path(), order.reason.as_str()), (Path::new("/d"), "asked"));
+            assert_eq!(order.subject, storage::upkeep::Subject::Owner("ann".into()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(problems("erase --owner ann", &nothing)[0].contains("--reason"));
+    assert!(problems("erase --reason x", &nothing)[0].contains("--session"));
+    assert!(problems("erase --owner ann --session s --reason x", &nothing)[0].contains("cannot be used with"));
+    assert!(problems("erase /d --data-dir /e --owner ann --reason x", &nothing)[0].contains("cannot be used with"));
     assert!(problems("tail --kind no.such", &nothing)[0].contains("no.such"));
     assert!(problems("export --session s1", &nothing)[0].contains("--out"));
     assert!(problems("tail --http 127.0.0.1:1", &nothing)[0].contains("--http"));
