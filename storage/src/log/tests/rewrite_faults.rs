@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{Fate, Log};
-use super::faulty_io::FaultyIo;
-use super::rewrite::{files, small, tell};
+use super::rewrite::{small, tell};
+use super::simulated_disk::{Call, Mishap, Plan, Process, SimulatedDisk};
 use super::{message, temporary};
 use crate::StorageError;
 use crate::event::EventView;
@@ -45,13 +45,13 @@ fn rewrite(log: &Log, number: u32, fate: &mut dyn FnMut(&EventView<'_>) -> Fate,
     }
 }
 
-async fn run(directory: &Path, io: Arc<FaultyIo>) -> Outcome {
+async fn run(directory: &Path, process: Arc<Process>) -> Outcome {
     let mut outcome = Outcome::default();
-    let opened = catch_unwind(AssertUnwindSafe(|| Log::open_with(small(directory), io.clone())));
+    let opened = catch_unwind(AssertUnwindSafe(|| Log::open_with(small(directory), process.clone())));
     let Ok(Ok(log)) = opened else { return outcome };
     let told = steps(&log, &mut outcome).await;
     if told.is_err() {
-        assert!(log.health().unavailable.is_some() && io.has_failed());
+        assert!(log.health().unavailable.is_some() && !process.happened().is_empty());
         assert!(log.commit(vec![message(None, "again")]).await.is_err());
     }
     outcome.finished = told.is_ok();
@@ -85,8 +85,8 @@ async fn steps(log: &Log, outcome: &mut Outcome) -> Result<(), StorageError> {
     log.close().await
 }
 
-fn assert_holds(directory: &Path, outcome: &Outcome, what: &str) {
-    let log = Log::open(small(directory)).unwrap_or_else(|error| panic!("{what}: {error}"));
+fn assert_holds(directory: &Path, disk: &SimulatedDisk, outcome: &Outcome, what: &str) {
+    let log = Log::open_with(small(directory), disk.process()).unwrap_or_else(|error| panic!("{what}: {error}"));
     let told = tell(&log.reader()).unwrap_or_else(|error| panic!("{what}: {error}"));
     let first_seq = log.reader().first_seq();
     let kept: BTreeSet<u64> = told.kept.iter().map(|(seq, _)| *seq).collect();
@@ -102,35 +102,36 @@ fn assert_holds(directory: &Path, outcome: &Outcome, what: &str) {
         Some(expected) => assert_eq!(first_seq, expected, "{what}"),
         None => assert!(first_seq == 1 || !outcome.finished, "{what}"),
     }
-    let names = files(directory);
+    let names: BTreeSet<String> = disk.files().into_iter().map(|(name, _)| name).collect();
     assert!(!names.iter().any(|name| name.ends_with(".new")), "{what}: {names:?}");
     let segments = log.reader().segments().expect("they are known");
     assert_eq!(names.iter().filter(|name| name.ends_with(".seg")).count(), segments.len(), "{what}: {names:?}");
 }
 
-async fn fail_every_call(panics: bool, step: u64) {
-    let (mut finished, mut call) = (0, 1);
-    loop {
-        let directory = temporary();
-        let io = Arc::new(FaultyIo::failing_at(call, panics));
-        let outcome = run(directory.path(), io.clone()).await;
-        assert_holds(directory.path(), &outcome, &format!("call {call}"));
+async fn fail_every_call(mishap: Mishap, step: usize) {
+    let directory = temporary();
+    let mut finished = 0;
+    for passes in (0..).step_by(step) {
+        let disk = SimulatedDisk::new(passes);
+        let process = disk.process();
+        process.plan(Some(Plan { passes, calls: Call::changes, mishap }));
+        let outcome = run(directory.path(), process.clone()).await;
+        assert_holds(directory.path(), &disk, &outcome, &format!("call {passes}"));
         finished += u64::from(outcome.finished);
-        if !io.has_failed() {
+        if process.happened().is_empty() {
             assert!(outcome.finished && outcome.removed && outcome.dropped_before.is_some());
             assert!(finished > 5, "rewriting that fails does not end the log");
             return;
         }
-        call += step;
     }
 }
 
 #[tokio::test]
 async fn any_call_that_fails_leaves_the_log_before_or_after() {
-    fail_every_call(false, 1).await;
+    fail_every_call(Mishap::Refused, 1).await;
 }
 
 #[tokio::test]
 async fn any_call_that_panics_leaves_the_log_before_or_after() {
-    fail_every_call(true, 3).await;
+    fail_every_call(Mishap::Panic, 3).await;
 }

@@ -19,7 +19,7 @@ enum Change {
     Length(usize),
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Content {
     /// As processes see it.
     pub live: Vec<u8>,

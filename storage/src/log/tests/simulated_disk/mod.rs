@@ -26,6 +26,7 @@ pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
 }
 
+#[derive(Clone)]
 struct State {
     files: Vec<Content>,
     names: Names,
@@ -47,6 +48,11 @@ impl SimulatedDisk {
     /// A view for a process that starts now.
     pub fn process(&self) -> Arc<Process> {
         Arc::new(Process::new(self.clone()))
+    }
+
+    /// The same bytes, and the same in doubt, on another disk.
+    pub fn copy(&self) -> Self {
+        Self { state: Arc::new(Mutex::new(self.lock().clone())) }
     }
 
     /// The power goes and comes back. All processes must be dead.

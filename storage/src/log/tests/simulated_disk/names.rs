@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use super::super::Dice;
 
+#[derive(Clone)]
 enum Change {
     Create(PathBuf, usize),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Names {
     pub live: BTreeMap<PathBuf, usize>,
     disk: BTreeMap<PathBuf, usize>,
