@@ -7,6 +7,7 @@ mod damage;
 mod drop;
 mod faults;
 pub(crate) mod faulty_io;
+mod formats;
 mod model;
 mod recording;
 pub(crate) mod rewrite;
