@@ -185,6 +185,7 @@ fn option(row: &OptionFacts) -> Arg {
         Kind::Days { .. } => "DAYS",
         Kind::Switch => "BOOL",
         Kind::Word(_) => "WORD",
+        Kind::Durability { .. } => "commit|interval=MS",
     };
     let values = if let Kind::Word(words) = row.kind { format!(" ({})", words.join(", ")) } else { String::new() };
     let help = format!("{}{values} [default: {}]", row.text, row.default_text());

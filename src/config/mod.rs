@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use storage::disk::DiskPolicy;
+use storage::log::Durability;
 use storage::upkeep::{Policy, Subject};
 
 pub use arguments::parse;
@@ -66,6 +67,8 @@ pub struct Config {
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
     pub artifact_quota_bytes: u64,
+    /// When acknowledgements leave.
+    pub durability: Durability,
     /// When the disk counts as low, and how much of it is kept in hand.
     pub disk: DiskPolicy,
     pub retention: Policy,

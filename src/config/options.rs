@@ -4,7 +4,7 @@
 //! `BROWSER_MCP_DATA_DIR`. To add an option: a row here, its numbers in `limits`, a field in `Config`
 //! and its line in `resolve`.
 
-use storage::limits::BALLAST_BYTES_DEFAULT;
+use storage::limits::{BALLAST_BYTES_DEFAULT, SYNC_INTERVAL_MILLIS_MAX};
 
 use super::environment::Environment;
 use crate::limits::{
@@ -58,6 +58,10 @@ pub enum Kind {
     Switch,
     /// One of these, in any case.
     Word(&'static [&'static str]),
+    /// `commit`, or `interval=` and milliseconds.
+    Durability {
+        millis_max: u64,
+    },
 }
 
 /// What holds when nobody says anything.
@@ -102,6 +106,7 @@ impl OptionFacts {
             Kind::Days { max } => format!("days, 0 to {max}"),
             Kind::Switch => "true or false".to_owned(),
             Kind::Word(words) => words.join(", "),
+            Kind::Durability { millis_max } => format!("commit, or interval=MS with MS from 1 to {millis_max}"),
         }
     }
 }
@@ -251,6 +256,15 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(ARTIFACT_QUOTA_BYTES_DEFAULT),
         reach: Reach::Serving,
         text: "All kept artifacts of the data directory together",
+    },
+    OptionFacts {
+        key: "durability",
+        flag: "durability",
+        variable: "BROWSER_MCP_DURABILITY",
+        kind: Kind::Durability { millis_max: SYNC_INTERVAL_MILLIS_MAX },
+        default: Default::Text("commit"),
+        reach: Reach::Serving,
+        text: "commit: what is acknowledged survives a power cut; interval=MS: a power cut may cost the last MS milliseconds",
     },
     OptionFacts {
         key: "disk_warn_percent",

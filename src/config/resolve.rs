@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use storage::disk::{DiskPolicy, Watermarks};
 use storage::upkeep::Policy;
+use storage::log::Durability;
 
 use super::environment::{Environment, PREFIX};
 use super::options::{Default, Kind, OPTIONS, OptionFacts};
@@ -225,6 +226,10 @@ impl Settled {
             },
             body_bytes_max: self.number("body_bytes_max"),
             artifact_quota_bytes: self.number("artifact_quota_bytes"),
+            durability: match self.values.get("durability") {
+                Some(Value::Durability(durability)) => *durability,
+                _ => Durability::Commit,
+            },
             disk: DiskPolicy {
                 watermarks: Watermarks {
                     warn_percent: self.number("disk_warn_percent"),

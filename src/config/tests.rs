@@ -66,6 +66,7 @@ fn flag_goes_before_environment_before_file_before_default() {
             Kind::Days { .. } => ["30.5", "31", "32"],
             Kind::Switch => ["true", "false", "true"],
             Kind::Word(words) => [words[0], words[1], words[0]],
+            Kind::Durability { .. } => ["interval=1", "interval=60000", "commit"],
         };
         std::fs::write(&path, format!("{} = \"{low}\"\n", row.key)).expect("the file is written");
         let file = path.display();
@@ -117,6 +118,9 @@ fn options_that_contradict_each_other_or_open_the_door_are_refused() {
     assert_eq!(inverted.len(), 2, "{inverted:?}");
     assert!(inverted[0].contains("retention_telemetry_days must not be longer than retention_evidence_days"));
     assert!(inverted[1].contains("retention_evidence_days must not be longer than retention_audit_days"));
+    assert!(problems("--disk-refuse-percent 20", &nothing)[0].contains("disk_warn_percent"));
+    assert!(problems("--disk-read-only-percent 11", &nothing)[0].contains("disk_refuse_percent"));
+    served("--disk-warn-percent 0 --disk-refuse-percent 20", &nothing);
     assert!(problems("--no-such-flag", &nothing)[0].contains("--no-such-flag"));
     assert!(problems("--config /no/such/file", &nothing)[0].contains("/no/such/file"));
 }
@@ -135,6 +139,10 @@ fn values_are_read_in_the_forms_people_write() {
     }
     assert!(problems("--operation-timeout-seconds NaN", &environment)[0].contains("above 0"));
     assert!(problems("--operation-timeout-seconds 0", &environment)[0].contains("above 0"));
+    assert_eq!(served("--durability Interval=250", &environment).durability, Durability::Interval { millis: 250 });
+    for wrong in ["interval=0", "interval=60001", "interval=", "interval=1s", "never"] {
+        assert!(problems(&format!("--durability {wrong}"), &environment)[0].contains("milliseconds"), "{wrong}");
+    }
     assert!(problems("--max-result-bytes 99999999999GiB", &environment)[0].contains("bytes"));
 }
 

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use storage::log::Durability;
+
 use super::options::Kind;
 
 /// A value that holds.
@@ -16,6 +18,7 @@ pub enum Value {
     Days(Duration),
     Switch(bool),
     Word(&'static str),
+    Durability(Durability),
 }
 
 impl Value {
@@ -55,6 +58,9 @@ impl Value {
                 .find(|word| word.eq_ignore_ascii_case(text))
                 .map(|word| Value::Word(word))
                 .ok_or_else(|| format!("must be one of {}", words.join(", "))),
+            Kind::Durability { millis_max } => durability(text, *millis_max).map(Value::Durability).ok_or_else(|| {
+                format!("must be commit, or interval= and a whole number of milliseconds from 1 to {millis_max}")
+            }),
         }
     }
 
@@ -69,6 +75,8 @@ impl Value {
             Value::Days(duration) => (duration.as_secs_f64() / DAY_SECONDS).to_string(),
             Value::Switch(on) => on.to_string(),
             Value::Word(word) => (*word).to_owned(),
+            Value::Durability(Durability::Commit) => "commit".to_owned(),
+            Value::Durability(Durability::Interval { millis }) => format!("interval={millis}"),
         }
     }
 }
@@ -96,6 +104,13 @@ fn days(text: &str, max: u64) -> Option<Duration> {
     let number: f64 = text.parse().ok()?;
     let duration = Duration::try_from_secs_f64(number * DAY_SECONDS).ok()?;
     (duration.as_secs_f64() <= max as f64 * DAY_SECONDS).then_some(duration)
+fn durability(text: &str, millis_max: u64) -> Option<Durability> {
+    let lower = text.to_ascii_lowercase();
+    if lower == "commit" {
+        return Some(Durability::Commit);
+    }
+    let millis = lower.strip_prefix("interval=")?.parse().ok()?;
+    (1..=millis_max).contains(&millis).then_some(Durability::Interval { millis })
 }
 
 fn switch(text: &str) -> Option<bool> {

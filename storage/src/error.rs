@@ -56,7 +56,11 @@ impl StorageError {
     /// Whether it was refused for lack of room on the disk: it may go through later.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if crate::disk::is_full(source))
+        match self {
+            Self::Full { .. } => true,
+            Self::Io { source, .. } => crate::disk::is_full(source),
+            _ => false,
+        }
     }
 
     /// For `map_err`: what was being done, to which file.

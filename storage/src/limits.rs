@@ -2,6 +2,10 @@
 
 /// A segment is sealed and the next begun once it holds this many bytes.
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// With durability by interval, the longest time between two syncs that can be asked for.
+pub const SYNC_INTERVAL_MILLIS_MAX: u64 = 60_000;
+/// What found no room on the disk is tried again this often.
+pub const FULL_RETRY_MILLIS: u64 = 500;
 /// Unawaited events wait for company at most this long before a commit.
 pub const COMMIT_WINDOW_MILLIS: u64 = 5;
 /// Unawaited events are committed at once when this many wait.

@@ -1,4 +1,7 @@
 //! The segment that is being written: its file, its end, and the room laid out behind the end.
+//!
+//! What must stay true: room is laid out before anything is written into it, so a full disk is met
+//! while nothing is at stake; then everything is as it was before, and `StorageError::Full` says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,11 +9,14 @@ use std::sync::Arc;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::storage_io::{StorageFile, StorageIo};
 use crate::StorageError;
+use crate::disk;
 
 /// Room is laid out in steps of this, then of twice as much each time, up to the maximum and never by
 /// more than a segment: a short log stays small, and a busy one seldom waits for room.
 const ALLOCATE_BYTES_MIN: u64 = 1024 * 1024;
 const ALLOCATE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// On a full disk smaller steps are tried, down to this.
+const ALLOCATE_BYTES_LAST: u64 = 4 * 1024;
 /// Written at once when a file is overwritten.
 const OVERWRITE_BYTES: usize = 1024 * 1024;
 /// Appended to the name of a file until it is complete.
@@ -51,7 +57,8 @@ impl Segment {
     /// Makes a segment that is durable, under its final name, and holds no block.
     ///
     /// # Errors
-    /// When the operating system refuses; then no segment of that number is left behind.
+    /// When the operating system refuses; `StorageError::Full` when it is for lack of room, and then
+    /// nothing of it is left.
     pub fn create(
         io: &dyn StorageIo,
         directory: &Path,
@@ -61,15 +68,25 @@ impl Segment {
         let name = segment_name(header.number, header.generation);
         let path = directory.join(&name);
         let unfinished = directory.join(name + UNFINISHED);
-        let file = io.create(&unfinished).map_err(StorageError::io("create", &unfinished))?;
+        let file = io.create(&unfinished).map_err(refused("create", &unfinished))?;
         let end = u64::from(SEGMENT_HEADER_BYTES);
         let mut segment = Self { file, path: unfinished, number: header.number, end, allocated: end, bytes_max };
-        segment.write(&header.to_bytes(), 0)?;
-        segment.make_room(1)?;
-        io.rename(&segment.path, &path).map_err(StorageError::io("rename", &segment.path))?;
+        if let Err(error) = segment.begin(io, header, &path) {
+            if error.is_full() {
+                // A name that stays taken fails the next attempt, and for good.
+                let _ = io.remove(&segment.path);
+            }
+            return Err(error);
+        }
         io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
         segment.path = path;
         Ok(segment)
+    }
+
+    fn begin(&mut self, io: &dyn StorageIo, header: &SegmentHeader, path: &Path) -> Result<(), StorageError> {
+        self.file.write_at(&header.to_bytes(), 0).map_err(refused("write", &self.path))?;
+        self.make_room(1)?;
+        io.rename(&self.path, path).map_err(refused("rename", &self.path))
     }
 
     /// Whether `bytes` more belong into the next segment. An empty one takes whatever comes.
@@ -77,19 +94,39 @@ impl Segment {
         self.end + bytes > self.bytes_max && self.end > u64::from(SEGMENT_HEADER_BYTES)
     }
 
+    /// Whether there is room for `bytes` more.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.end + bytes <= self.allocated
+    }
+
     /// Lays out room for `bytes` more, if it is not there yet, and makes that durable: no later sync
-    /// of data has a new file length to write.
+    /// of data has a new file length to write. Nothing that was written may wait for a sync.
     ///
     /// # Errors
-    /// When the operating system refuses, a full disk included.
+    /// `StorageError::Full` when the disk has no room even for just these bytes; what else the
+    /// operating system refuses.
     pub fn make_room(&mut self, bytes: u64) -> Result<(), StorageError> {
-        if self.end + bytes <= self.allocated {
+        if self.has_room(bytes) {
             return Ok(());
         }
-        let step = self.allocated.clamp(ALLOCATE_BYTES_MIN, ALLOCATE_BYTES_MAX).min(self.bytes_max).max(1);
-        let until = (self.end + bytes).next_multiple_of(step);
-        self.file.allocate(self.allocated, until).map_err(StorageError::io("extend", &self.path))?;
-        self.file.sync_all().map_err(StorageError::io("sync", &self.path))?;
+        let mut step = self.allocated.clamp(ALLOCATE_BYTES_MIN, ALLOCATE_BYTES_MAX).min(self.bytes_max).max(1);
+        loop {
+            match self.extend((self.end + bytes).next_multiple_of(step)) {
+                Err(StorageError::Full { .. }) if step > ALLOCATE_BYTES_LAST => step /= 2,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn extend(&mut self, until: u64) -> Result<(), StorageError> {
+        let laid = self.file.allocate(self.allocated, until).and_then(|()| self.file.sync_all());
+        if let Err(error) = laid {
+            if disk::is_full(&error) {
+                // The zeros that did find room would keep it from whoever needs less.
+                self.file.set_length(self.allocated).map_err(StorageError::io("shorten", &self.path))?;
+            }
+            return Err(refused("extend", &self.path)(error));
+        }
         self.allocated = until;
         Ok(())
     }
@@ -115,5 +152,13 @@ impl Segment {
         self.file.sync_all().map_err(StorageError::io("sync", &self.path))?;
         self.allocated = self.end;
         Ok(())
+    }
+}
+
+/// A lack of room is no failure of the log: nothing is written yet, and there may be room later.
+fn refused<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> StorageError + use<'a> {
+    move |error| match error {
+        error if disk::is_full(&error) => StorageError::Full { path: path.to_owned() },
+        error => StorageError::io(action, path)(error),
     }
 }
