@@ -1,11 +1,15 @@
-//! What may enter the queue: an event that is too large becomes a gap that says so.
+//! What may enter the queue: an event that is too large becomes a gap that says so. And what may stay
+//! in it when the log ends on a full disk: the audit's own, and gaps that count the rest.
 //!
-//! What must stay true: one draft in, one draft out, so that counts and order hold.
+//! What must stay true: what goes is declared, by kind and session.
+
+use std::collections::BTreeMap;
 
 use super::block::SESSION_ID_BYTES_MAX;
 use crate::event::catalog::Gap;
 use crate::event::codec::{ContextField, put_record};
-use crate::event::{Context, Draft, EventView, Symbol};
+use crate::event::{Class, Context, Draft, EventView, Kind, Symbol};
+use crate::ids::SessionId;
 use crate::limits::EVENT_BYTES_MAX;
 
 /// What a draft takes in memory besides its body.
@@ -24,6 +28,23 @@ pub(super) fn replace_oversized(drafts: &mut [Draft]) {
     for draft in drafts.iter_mut().filter(|draft| !fits(draft)) {
         let gap = Gap { what: Symbol::fold(draft.kind.name()), count: 1, reason: Symbol::fold("too_large") };
         *draft = Draft::new(&context_of(draft), &gap);
+    }
+}
+
+/// Leaves events of the audit as they are, and counts the others in gaps at the end.
+pub(super) fn condense(drafts: &mut Vec<Draft>) {
+    let mut counts: BTreeMap<(Option<SessionId>, Kind), u64> = BTreeMap::new();
+    drafts.retain(|draft| {
+        let stays = draft.kind.facts().class == Class::Audit;
+        if !stays {
+            *counts.entry((draft.session_id.clone(), draft.kind)).or_default() += 1;
+        }
+        stays
+    });
+    for ((session_id, kind), count) in counts {
+        let context = Context { session_id, ..Context::default() };
+        let gap = Gap { what: Symbol::fold(kind.name()), count, reason: Symbol::fold("disk_full") };
+        drafts.push(Draft::new(&context, &gap));
     }
 }
 

@@ -80,6 +80,19 @@ impl Unclaimed {
         }
     }
 
+    /// What `other` holds became durable.
+    pub fn absorb(&self, other: &Self) {
+        let Some(ChainProgress { first_seq, last_seq, chain, trail }) = other.take() else { return };
+        match trail {
+            Some(trail) => self.add(first_seq, last_seq, &Chain { hash: chain, trail }),
+            None => {
+                let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let first_seq = held.as_ref().map_or(first_seq, |before| before.first_seq);
+                *held = Some(ChainProgress { first_seq, last_seq, chain, trail: None });
+            }
+        }
+    }
+
     pub fn take(&self) -> Option<ChainProgress> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,12 +1,12 @@
 //! The append-only truth: segments of checksummed blocks, one writer, group commit, a high-water mark.
 //!
 //! Read in this order: [`format`] (the bytes), [`block`], [`mark`] (how far the log is known to be
-//! durable), [`queue`] and [`writer`] (how events get in), [`recovery`] (how a log is opened),
+//! durable), [`queue`], [`requests`] and [`writer`] (how events get in), [`recovery`] (how a log is opened),
 //! [`reader`] and [`walk`] (how events come out).
 //!
 //! What must stay true: an acknowledged event is on stable storage; numbers are never reused and have
 //! no holes; readers see only what is durable; damage is named or refused, never passed over; the
-//! first failed write or sync ends recording for good.
+//! first failed write or sync ends recording for good, and a full disk does not.
 
 mod admit;
 mod block;
@@ -14,6 +14,7 @@ pub mod chain;
 mod commit;
 mod create;
 mod directory;
+mod durability;
 mod encode;
 mod format;
 pub(crate) mod inspect;
@@ -26,7 +27,9 @@ mod queue;
 mod reader;
 mod recovery;
 mod replay;
+mod requests;
 mod rewrite;
+mod schedule;
 mod segment;
 mod segments;
 mod storage_io;
@@ -41,10 +44,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
 use crate::StorageError;
+use crate::disk::DiskWatch;
 use crate::event::{Draft, EventView, Symbol};
 use crate::limits::{QUEUE_BYTES_MAX, SEGMENT_BYTES};
 use crate::time::{Clock, SystemClock};
@@ -92,7 +97,7 @@ impl Position {
     }
 }
 
-/// How far the log is on stable storage.
+/// How far the log is on stable storage; with durability by interval, how far it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durable {
     pub last_seq: u64,
@@ -131,6 +136,8 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     pub queue_bytes_max: usize,
     pub durability: Durability,
+    /// Is told when the disk has no room, and may give some back.
+    pub disk: Option<DiskWatch>,
     /// Version of the program, for the record.
     pub version: Symbol,
     pub clock: Arc<dyn Clock>,
@@ -144,6 +151,7 @@ impl LogOptions {
             segment_bytes: SEGMENT_BYTES,
             queue_bytes_max: QUEUE_BYTES_MAX,
             durability: Durability::Commit,
+            disk: None,
             version: Symbol::fold(env!("CARGO_PKG_VERSION")),
             clock: Arc::new(SystemClock),
         }
@@ -155,6 +163,11 @@ impl LogOptions {
 pub struct LogHealth {
     /// Why the log no longer records; `None` while it does.
     pub unavailable: Option<String>,
+    /// The disk had no room at the last attempt: what is waited for is refused, the rest waits.
+    pub full: bool,
+    pub durability: Durability,
+    /// How long the oldest event has been acknowledged without being synced.
+    pub unsynced_micros: Option<u64>,
     pub last_seq: u64,
     pub epoch: u64,
     pub queue_bytes: u64,
@@ -178,6 +191,7 @@ struct Inner {
     progress: Arc<Mutex<Progress>>,
     reader: Reader,
     epoch: u64,
+    durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
     rewriter: Rewriter,
     lock: Mutex<Option<Arc<File>>>,
@@ -196,14 +210,15 @@ impl Log {
     ///
     /// # Errors
     /// `StorageError::Unavailable` when the log records no more; whether these events are durable is
-    /// then not known. `StorageError::Limit` when they are more than the queue could ever hold.
+    /// then not known. `StorageError::Full` when the disk has no room: nothing of them was written, and
+    /// the log goes on once there is some. `StorageError::Limit` when they are more than the queue could ever hold.
     pub async fn commit(&self, drafts: Vec<Draft>) -> Result<Appended, StorageError> {
         let queue = &self.inner.queue;
         let (reply, appended) = oneshot::channel();
         let request = Request::new(drafts, Some(reply));
         queue.check_size(&request)?;
         queue.push_when_room(request).await?;
-        appended.await.map_err(|_| queue.error())
+        appended.await.map_err(|_| queue.error())?
     }
 
     /// Appends `drafts` without waiting: they are durable a little later, unless the process or the
@@ -220,7 +235,7 @@ impl Log {
         self.inner.queue.push(request).map_err(back)
     }
 
-    /// Waits until the queue is at most half full, or the log records no more.
+    /// Waits until the queue is at most half full, or waiting would be of no use.
     pub async fn room(&self) {
         self.inner.queue.room().await;
     }
@@ -267,6 +282,15 @@ impl Log {
         self.inner.queue.order(Order::DropBefore(number)).await
     }
 
+    /// Has what is written synced now; without durability by interval it is.
+    ///
+    /// # Errors
+    /// `StorageError::Unavailable` when the log records no more, `StorageError::Full` when something
+    /// accepted before found no room on the disk.
+    pub async fn sync(&self) -> Result<(), StorageError> {
+        self.inner.queue.order(Order::Sync).await
+    }
+
     /// What became durable of the hash chain since this was last asked; the first time, since the log
     /// was opened.
     #[must_use]
@@ -279,6 +303,9 @@ impl Log {
         let progress = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
         LogHealth {
             unavailable: self.inner.queue.unavailable(),
+            full: self.inner.queue.is_full(),
+            durability: self.inner.durability,
+            unsynced_micros: progress.unsynced_since.map(|since| micros(since.elapsed())),
             last_seq: self.inner.durable.borrow().last_seq,
             epoch: self.inner.epoch,
             queue_bytes: self.inner.queue.held_bytes() as u64,
@@ -324,4 +351,8 @@ impl Drop for Inner {
             let _ = thread.join();
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Opening a log for appending, and what goes on record about it.
 //!
 //! What must stay true: the lock comes first and is given up last; the first events of an opening are
-//! durable before anybody else can append.
+//! durable before anybody else can append, or, on a full disk, wait for room before anybody else does.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -10,15 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 use super::chain::{Chain, Unclaimed};
+use super::durability::Unsynced;
 use super::encode::{Encoder, LEVEL_LIVE};
 use super::mark_keeper::MarkKeeper;
-use super::queue::Queue;
+use super::queue::{Queue, Request};
 use super::recovery::{self, Mended, Recovered};
 use super::rewrite::Rewriter;
 use super::segments::SegmentSet;
 use super::storage_io::{StorageIo, SystemIo};
 use super::writer::{Progress, Writer};
-use super::{Inner, Log, LogOptions, Reader, lock};
+use super::{Durability, Inner, Log, LogOptions, Reader, lock};
 use crate::StorageError;
 use crate::event::catalog::{LogOpened, LogRecovered};
 use crate::event::{Clean, Context, Draft, Symbol};
@@ -57,7 +58,7 @@ impl Log {
         let lock = lock::take(directory)?;
         let now_micros = options.clock.now_micros();
         let recovered = recovery::recover(&*io, directory, options.segment_bytes, now_micros)?;
-        let opening = opening_events(&recovered, &options.version, now_micros);
+        let opening = opening_events(&recovered, &options, now_micros);
         let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
         let (sender, durable) = watch::channel(recovered.durable);
         let segments = Arc::new(SegmentSet::new(recovered.segments));
@@ -83,30 +84,43 @@ impl Log {
             next_seq: recovered.durable.last_seq + 1,
             epoch_events: 0,
             buffer: Vec::new(),
+            disk: options.disk,
+            refused_bytes: None,
+            durability: options.durability,
+            unsynced: Unsynced::default(),
         };
-        writer.append(&mut opening.iter())?;
         let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
         let marks = writer.marks.sync_handle();
         let (directory, group_bytes) = (directory.clone(), REWRITE_GROUP_BYTES);
         let rewriter = Rewriter { io, directory, segments, marks, group_bytes };
         let queue = Arc::new(Queue::new(options.queue_bytes_max));
+        let mut first = vec![Request::new(opening, None)];
+        if let Some(path) = writer.commit(&mut first)? {
+            queue.put_back(first, path);
+        }
         let (thread, lock) = (Mutex::new(None), Mutex::new(Some(Arc::new(lock))));
-        let inner = Inner { queue, durable, unclaimed, progress, reader, epoch, writer: thread, rewriter, lock };
+        let durability = options.durability;
+        let inner =
+            Inner { queue, durable, unclaimed, progress, reader, epoch, durability, writer: thread, rewriter, lock };
         Ok((Self { inner: Arc::new(inner) }, writer))
     }
 }
 
 /// What the record says about this opening.
-fn opening_events(recovered: &Recovered, version: &Symbol, now_micros: i64) -> Vec<Draft> {
+fn opening_events(recovered: &Recovered, options: &LogOptions, now_micros: i64) -> Vec<Draft> {
     let context = Context::default();
+    let (durability, sync_interval_ms) = match options.durability {
+        Durability::Commit => ("commit", None),
+        Durability::Interval { millis } => ("interval", Some(millis)),
+    };
     let back_micros = u64::try_from(recovered.recorded_micros.saturating_sub(now_micros)).unwrap_or(0);
     let opened = LogOpened {
         epoch: recovered.epoch,
         clean: recovered.mark.clean && recovered.durable.last_seq == recovered.mark.durable.last_seq,
         last_seq: recovered.durable.last_seq,
-        version: version.clone(),
-        durability: None,
-        sync_interval_ms: None,
+        version: options.version.clone(),
+        durability: Some(Symbol::fold(durability)),
+        sync_interval_ms,
         // However little it is, it is not nothing.
         clock_back_ms: Some(back_micros.div_ceil(1_000)).filter(|millis| *millis > 0),
     };

@@ -1,23 +1,20 @@
-//! What waits for the writer: bounded by bytes, in order of arrival.
+//! The way to the writer: bounded by bytes, in order of arrival.
 //!
 //! What must stay true: whoever is refused keeps the drafts and knows it; whoever waits is answered,
 //! or learns why not; once the log is unavailable nothing is admitted any more.
 
-use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::{Notify, oneshot};
 
 use super::Appended;
 use super::admit::{admitted_bytes, replace_oversized};
+use super::schedule::{Next, Schedule, Waiting};
 use crate::StorageError;
 use crate::event::Draft;
-use crate::limits::{COMMIT_WINDOW_BYTES, COMMIT_WINDOW_EVENTS, COMMIT_WINDOW_MILLIS};
 
-/// Requests beyond this many bytes wait for the next commit, so that one commit stays short. A
-/// single request may be larger; it is never split.
-const COMMIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Orders that may wait; whoever gives one waits for it, so there are never many.
 const ORDERS_MAX: usize = 16;
 
@@ -27,15 +24,25 @@ pub(super) const CLOSED: &str = "it is closed";
 /// Drafts that belong together, and who waits for them.
 pub(super) struct Request {
     pub drafts: Vec<Draft>,
-    pub reply: Option<oneshot::Sender<Appended>>,
-    bytes: usize,
-    arrived: Instant,
+    pub reply: Option<oneshot::Sender<Result<Appended, StorageError>>>,
+    pub bytes: usize,
+    pub arrived: Instant,
+    /// What became of it, once that is settled.
+    pub outcome: Option<Result<Appended, StorageError>>,
 }
 
 impl Request {
-    pub fn new(drafts: Vec<Draft>, reply: Option<oneshot::Sender<Appended>>) -> Self {
+    pub fn new(drafts: Vec<Draft>, reply: Option<oneshot::Sender<Result<Appended, StorageError>>>) -> Self {
         let bytes = admitted_bytes(&drafts);
-        Self { drafts, reply, bytes, arrived: Instant::now() }
+        Self { drafts, reply, bytes, arrived: Instant::now(), outcome: None }
+    }
+
+    /// Tells whoever waits what became of it.
+    pub fn answer(self) {
+        if let (Some(reply), Some(outcome)) = (self.reply, self.outcome) {
+            // Whoever asked may have stopped waiting; what is written is durable all the same.
+            let _ = reply.send(outcome);
+        }
     }
 }
 
@@ -46,12 +53,25 @@ pub(super) enum Order {
     Roll,
     /// Remove the segments before that number.
     DropBefore(u32),
+    /// Sync what is written.
+    Sync,
+}
+
+impl Order {
+    /// Whether it is done only after everything before it found room on the disk.
+    pub fn needs_room(self) -> bool {
+        !matches!(self, Self::DropBefore(_))
+    }
 }
 
 /// What the writer is to do next.
 pub(super) enum Work {
     Commit(Vec<Request>),
     Order(Order, oneshot::Sender<Result<(), StorageError>>),
+    /// It is time to sync what is written.
+    Sync,
+    /// The disk was full: see whether it has room again.
+    Probe,
     /// Everything queued is written: seal the log and say so.
     Seal(oneshot::Sender<()>),
     /// Everything queued is written and nobody is left to ask for more.
@@ -67,11 +87,13 @@ pub(super) struct NotAdmitted {
 pub(super) enum Why {
     /// No room at the moment.
     Full,
+    /// No room in the queue, and none on the disk to empty it into.
+    DiskFull(StorageError),
     Unavailable,
 }
 
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<Schedule>,
     /// The writer waits here.
     work: Condvar,
     /// Producers wait here.
@@ -79,36 +101,12 @@ pub(super) struct Queue {
     bytes_max: usize,
 }
 
-#[derive(Default)]
-struct State {
-    requests: VecDeque<Request>,
-    /// Of the requests that wait.
-    waiting_bytes: usize,
-    waiting_events: usize,
-    awaited: usize,
-    /// Of the requests being written.
-    writing_bytes: usize,
-    orders: VecDeque<Waiting>,
-    sealing: Option<oneshot::Sender<()>>,
-    abandoned: bool,
-    /// Why nothing is admitted any more.
-    unavailable: Option<String>,
-}
-
-/// An order in the queue.
-struct Waiting {
-    order: Order,
-    reply: oneshot::Sender<Result<(), StorageError>>,
-    /// Requests that came before it and are not taken yet.
-    ahead: usize,
-}
-
 impl Queue {
     pub fn new(bytes_max: usize) -> Self {
         Self { state: Mutex::default(), work: Condvar::new(), room: Notify::new(), bytes_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,16 +118,14 @@ impl Queue {
         }
         let held = state.held_bytes();
         if held > 0 && held + request.bytes > self.bytes_max {
-            return Err(NotAdmitted { request, why: Why::Full });
+            let why = state.full_error().map_or(Why::Full, Why::DiskFull);
+            return Err(NotAdmitted { request, why });
         }
         replace_oversized(&mut request.drafts);
         request.arrived = Instant::now();
-        let was_empty = state.requests.is_empty();
+        let was_empty = state.is_empty();
         let was_ready = state.is_ready();
-        state.waiting_bytes += request.bytes;
-        state.waiting_events += request.drafts.len();
-        state.awaited += usize::from(request.reply.is_some());
-        state.requests.push_back(request);
+        state.push(request);
         // The writer is woken to set its alarm, and again when it is to act before it rings.
         let wake = was_empty || (state.is_ready() && !was_ready);
         drop(state);
@@ -142,7 +138,8 @@ impl Queue {
     /// Admits the request as soon as there is room.
     ///
     /// # Errors
-    /// `StorageError::Unavailable` when the log records no more.
+    /// `StorageError::Unavailable` when the log records no more, `StorageError::Full` when there will be
+    /// no room before there is some on the disk.
     pub async fn push_when_room(&self, mut request: Request) -> Result<(), StorageError> {
         loop {
             let freed = self.room.notified();
@@ -152,13 +149,14 @@ impl Queue {
             match self.push(request) {
                 Ok(()) => return Ok(()),
                 Err(NotAdmitted { why: Why::Unavailable, .. }) => return Err(self.error()),
+                Err(NotAdmitted { why: Why::DiskFull(error), .. }) => return Err(error),
                 Err(refused) => request = refused.request,
             }
             freed.await;
         }
     }
 
-    /// Waits until the queue is below half its bound, or the log records no more.
+    /// Waits until the queue is below half its bound, or waiting would be of no use.
     pub async fn room(&self) {
         loop {
             let freed = self.room.notified();
@@ -173,40 +171,59 @@ impl Queue {
 
     fn has_room(&self) -> bool {
         let state = self.lock();
-        state.unavailable.is_some() || state.held_bytes() <= self.bytes_max / 2
+        state.unavailable.is_some() || state.is_full() || state.held_bytes() <= self.bytes_max / 2
     }
 
     /// Blocks until there is something to do.
     pub fn take(&self) -> Work {
         let mut state = self.lock();
         loop {
-            if state.orders.front().is_some_and(|next| next.ahead == 0)
-                && let Some(next) = state.orders.pop_front()
-            {
-                return Work::Order(next.order, next.reply);
-            }
-            match state.wait_for_company() {
-                Some(wait) if wait.is_zero() => return Work::Commit(state.take_requests()),
-                Some(wait) => {
-                    state = self.work.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
-                }
-                None => {
-                    if let Some(reply) = state.sealing.take() {
-                        return Work::Seal(reply);
-                    }
-                    if state.abandoned {
-                        return Work::Stop;
-                    }
-                    state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
+            state = match state.next(Instant::now()) {
+                Next::Commit => return Work::Commit(state.take_requests()),
+                Next::Order(next) => return Work::Order(next.order, next.reply),
+                Next::Sync => return Work::Sync,
+                Next::Probe => return Work::Probe,
+                Next::Seal(reply) => return Work::Seal(reply),
+                Next::Stop => return Work::Stop,
+                Next::Wait(Some(wait)) => self.work.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+                Next::Wait(None) => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
         }
     }
 
     /// The requests last taken are written.
     pub fn written(&self) {
-        self.lock().writing_bytes = 0;
+        self.lock().written();
         self.room.notify_waiters();
+    }
+
+    /// The disk at `path` had no room for all of the requests last taken: `left` are tried again.
+    pub fn put_back(&self, left: Vec<Request>, path: PathBuf) {
+        let mut state = self.lock();
+        let refused: Vec<Waiting> = state.put_back(left, path);
+        let error = |state: &Schedule| state.full_error().map_or(Ok(()), Err);
+        let refused: Vec<_> = refused.into_iter().map(|waiting| (waiting.reply, error(&state))).collect();
+        drop(state);
+        for (reply, outcome) in refused {
+            // Whoever gave the order may have stopped waiting.
+            let _ = reply.send(outcome);
+        }
+        self.room.notify_waiters();
+    }
+
+    /// When what is written is to be synced.
+    pub fn sync_at(&self, due: Option<Instant>) {
+        self.lock().sync_due = due;
+    }
+
+    /// Nobody will append any more.
+    pub fn is_ending(&self) -> bool {
+        self.lock().is_ending()
+    }
+
+    /// Whether the last attempt to write found no room on the disk.
+    pub fn is_full(&self) -> bool {
+        self.lock().is_full()
     }
 
     /// Nothing is admitted from here on, and what waits is given up.
@@ -254,11 +271,10 @@ impl Queue {
             if let Some(reason) = &state.unavailable {
                 return Err(StorageError::Unavailable { reason: reason.clone() });
             }
-            if state.orders.len() >= ORDERS_MAX {
+            if state.orders() >= ORDERS_MAX {
                 return Err(StorageError::Limit { name: "orders to the log's writer", limit: ORDERS_MAX as u64 });
             }
-            let ahead = state.requests.len();
-            state.orders.push_back(Waiting { order, reply, ahead });
+            state.push_order(order, reply);
         }
         self.work.notify_one();
         done.await.unwrap_or_else(|_| Err(self.error()))
@@ -292,49 +308,5 @@ impl Queue {
 
     pub fn held_bytes(&self) -> usize {
         self.lock().held_bytes()
-    }
-}
-
-impl State {
-    fn held_bytes(&self) -> usize {
-        self.waiting_bytes + self.writing_bytes
-    }
-
-    /// Whether what waits is to be written now, without waiting for company.
-    fn is_ready(&self) -> bool {
-        !self.requests.is_empty()
-            && (self.awaited > 0
-                || self.waiting_events >= COMMIT_WINDOW_EVENTS
-                || self.waiting_bytes >= COMMIT_WINDOW_BYTES
-                || !self.orders.is_empty()
-                || self.sealing.is_some()
-                || self.abandoned)
-    }
-
-    /// How long what waits may still wait for company; `None` when nothing waits.
-    fn wait_for_company(&self) -> Option<Duration> {
-        let first = self.requests.front()?;
-        if self.is_ready() {
-            return Some(Duration::ZERO);
-        }
-        Some(Duration::from_millis(COMMIT_WINDOW_MILLIS).saturating_sub(first.arrived.elapsed()))
-    }
-
-    fn take_requests(&mut self) -> Vec<Request> {
-        let mut taken = Vec::new();
-        while let Some(next) = self.requests.front() {
-            if !taken.is_empty() && self.writing_bytes + next.bytes > COMMIT_BYTES_MAX {
-                break;
-            }
-            self.waiting_bytes -= next.bytes;
-            self.writing_bytes += next.bytes;
-            self.waiting_events -= next.drafts.len();
-            self.awaited -= usize::from(next.reply.is_some());
-            taken.extend(self.requests.pop_front());
-        }
-        for waiting in &mut self.orders {
-            waiting.ahead -= taken.len().min(waiting.ahead);
-        }
-        taken
     }
 }

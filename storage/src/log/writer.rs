@@ -1,18 +1,21 @@
 //! The one writer: numbers events, writes them, makes them durable, and only then lets anybody know.
 //!
-//! What must stay true, per commit and in this order: blocks written, segment synced, mark written,
-//! readers told, waiters answered. The first step that fails is the last thing this log does: a sync
-//! that failed says nothing about what a second one would mean.
+//! What must stay true, per commit and in this order: room laid out, blocks written, segment synced, mark
+//! written, readers told, waiters answered. The first step that fails is the last thing this log does: a
+//! sync that failed says nothing about what a second one would mean. Only a lack of room, met before
+//! anything is written, is for whoever waits to know and for a later attempt to overcome. With
+//! durability by interval the sync and the mark follow later, for several commits at once.
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::watch;
 
 use super::chain::{Chain, Unclaimed};
 use super::directory::Listing;
+use super::durability::Unsynced;
 use super::encode::Encoder;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark_keeper::MarkKeeper;
@@ -20,8 +23,9 @@ use super::queue::{CLOSED, Order, Queue, Request, Work};
 use super::segment::Segment;
 use super::segments::{Sealed, SegmentSet};
 use super::storage_io::StorageIo;
-use super::{Appended, Durable, Position};
+use super::{Appended, Durability, Durable, Position};
 use crate::StorageError;
+use crate::disk::DiskWatch;
 use crate::event::catalog::LogSealed;
 use crate::event::{Context, Draft, Symbol};
 use crate::limits::SEGMENT_NUMBER_MAX;
@@ -34,6 +38,8 @@ pub(super) struct Progress {
     pub synced_bytes: u64,
     pub fsync_seconds: f64,
     pub last_fsync_micros: u64,
+    /// Since when something is written and not synced.
+    pub unsynced_since: Option<Instant>,
 }
 
 pub(super) struct Writer {
@@ -55,6 +61,11 @@ pub(super) struct Writer {
     pub epoch_events: u64,
     /// Bytes of the commit being made; kept to be used again.
     pub buffer: Vec<u8>,
+    pub disk: Option<DiskWatch>,
+    /// What last found no room on the disk, as long as nothing has since.
+    pub refused_bytes: Option<u64>,
+    pub durability: Durability,
+    pub unsynced: Unsynced,
 }
 
 impl Writer {
@@ -64,9 +75,9 @@ impl Writer {
     }
 
     /// Does one piece of work; whether there can be more.
-    pub fn serve(&mut self, queue: &Queue, work: Work) -> bool {
+    pub fn serve(&mut self, queue: &Queue, mut work: Work) -> bool {
         // Outlives the attempt: whoever waits learns of a failure only when the reason is there.
-        let attempt = std::panic::AssertUnwindSafe(|| self.attempt(&work));
+        let attempt = std::panic::AssertUnwindSafe(|| self.attempt(queue, &mut work));
         let outcome = match std::panic::catch_unwind(attempt) {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => {
@@ -78,10 +89,17 @@ impl Writer {
                 return false;
             }
         };
+        queue.sync_at(self.sync_due());
         match work {
             Work::Commit(requests) => {
-                queue.written();
-                self.answer(requests);
+                let (settled, left): (Vec<_>, Vec<_>) =
+                    requests.into_iter().partition(|request| request.outcome.is_some());
+                after_commit(queue, left, outcome);
+                settled.into_iter().for_each(Request::answer);
+                true
+            }
+            Work::Probe => {
+                after_commit(queue, Vec::new(), outcome);
                 true
             }
             Work::Order(_, reply) => {
@@ -89,6 +107,7 @@ impl Writer {
                 let _ = reply.send(outcome);
                 true
             }
+            Work::Sync => true,
             Work::Seal(reply) => {
                 queue.fail(CLOSED);
                 // Nobody may be waiting any more; the log is sealed all the same.
@@ -102,32 +121,25 @@ impl Writer {
         }
     }
 
-    /// What fails ends the log; inside, what went wrong beside it.
-    fn attempt(&mut self, work: &Work) -> Result<Result<(), StorageError>, StorageError> {
-        match work {
+    /// What fails ends the log; inside, what went wrong beside it, a lack of room above all.
+    fn attempt(&mut self, queue: &Queue, work: &mut Work) -> Result<Result<(), StorageError>, StorageError> {
+        let short = match work {
             Work::Commit(requests) => {
-                self.append(&mut requests.iter().flat_map(|request| &request.drafts))?;
+                let short = self.commit_last(requests, queue)?;
+                self.sync_if_due()?;
+                short
             }
-            Work::Order(Order::Roll, _) => self.roll_used()?,
+            Work::Probe => self.probe()?,
+            Work::Order(Order::Roll, _) => return beside(self.roll_used()),
             Work::Order(Order::DropBefore(number), _) => return self.drop_before(*number),
-            Work::Seal(_) => self.seal()?,
-            Work::Stop => self.marks.settle()?,
-        }
-        Ok(Ok(()))
-    }
-
-    /// Tells each request the numbers of its events, which lie in the order of the requests.
-    fn answer(&self, requests: Vec<Request>) {
-        let events: u64 = requests.iter().map(|request| request.drafts.len() as u64).sum();
-        let mut seq = self.next_seq - events;
-        for request in requests {
-            let first_seq = seq;
-            seq += request.drafts.len() as u64;
-            if let Some(reply) = request.reply {
-                // Whoever asked may have stopped waiting; the events are durable all the same.
-                let _ = reply.send(Appended { first_seq, last_seq: seq - 1 });
+            Work::Order(Order::Sync, _) | Work::Sync => return self.sync_written().map(Ok),
+            Work::Seal(_) => return self.seal().map(Ok),
+            Work::Stop => {
+                self.sync_written()?;
+                return self.marks.settle().map(Ok);
             }
-        }
+        };
+        Ok(short.map_or(Ok(()), |path| Err(StorageError::Full { path })))
     }
 
     /// Appends `drafts` as one commit and makes it durable; no drafts are no commit.
@@ -147,33 +159,56 @@ impl Writer {
             return Ok(appended);
         }
         self.encoder.end_commit(self.chain.hash, &mut buffer);
-        self.write(&buffer, first_seq, before)?;
+        let written = self.write(&buffer, first_seq, before);
         self.buffer = buffer;
+        if let Err(error) = written {
+            // What found no room is made again, perhaps of other events.
+            self.chain.hash = before;
+            return Err(error);
+        }
         self.next_seq = after;
         self.epoch_events += after - first_seq;
-        self.publish(after - 1, false)?;
-        self.unclaimed.add(first_seq, after - 1, &self.chain);
+        self.publish(first_seq, after - 1)?;
         Ok(appended)
     }
 
     /// Writes a commit that begins with `first_seq` behind the chain hash `before`.
     fn write(&mut self, bytes: &[u8], first_seq: u64, before: [u8; 32]) -> Result<(), StorageError> {
         let length = bytes.len() as u64;
-        if self.segment.is_full_for(length) {
+        self.make_room(length, first_seq, before)?;
+        self.segment.write(bytes, self.segment.end)?;
+        self.segment.end += length;
+        self.written(length)
+    }
+
+    /// Sees to it that the next commit, which begins with `first_seq` behind the chain hash `before`,
+    /// finds room for `bytes`.
+    fn make_room(&mut self, bytes: u64, first_seq: u64, before: [u8; 32]) -> Result<(), StorageError> {
+        if self.segment.is_full_for(bytes) {
             self.roll(first_seq, before)?;
         }
-        self.segment.make_room(length)?;
-        self.segment.write(bytes, self.segment.end)?;
-        let began = Instant::now();
-        self.segment.sync()?;
-        let took = began.elapsed();
-        self.segment.end += length;
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.commits += 1;
-        progress.synced_bytes += length;
-        progress.fsync_seconds += took.as_secs_f64();
-        progress.last_fsync_micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if !self.segment.has_room(bytes) {
+            // Laying out room syncs the file; when that fails, it may not be over somebody's events.
+            self.sync_written()?;
+            self.segment.make_room(bytes)?;
+        }
         Ok(())
+    }
+
+    /// Whether there is room again for what was last refused.
+    fn probe(&mut self) -> Result<Option<PathBuf>, StorageError> {
+        let bytes = self.refused_bytes.unwrap_or(1);
+        match self.make_room(bytes, self.next_seq, self.chain.hash) {
+            Ok(()) => {
+                self.found_room();
+                Ok(None)
+            }
+            Err(StorageError::Full { path }) => {
+                self.found_no_room(bytes);
+                Ok(Some(path))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Seals the segment at its true length and begins the next one with `first_seq`, behind the chain
@@ -183,6 +218,7 @@ impl Writer {
         if self.segment.number >= SEGMENT_NUMBER_MAX {
             return Err(StorageError::Limit { name: "segments of one log", limit: u64::from(SEGMENT_NUMBER_MAX) });
         }
+        self.sync_written()?;
         self.segment.cut_to_end()?;
         let sealed = Sealed { end: self.segment.end, last_seq: first_seq - 1 };
         let header = SegmentHeader {
@@ -239,7 +275,7 @@ impl Writer {
     }
 
     /// Where the log ends.
-    fn end(&self) -> Result<Position, StorageError> {
+    pub fn end(&self) -> Result<Position, StorageError> {
         let offset = u32::try_from(self.segment.end).map_err(|_| StorageError::Io {
             action: "extend",
             path: self.segment.path.clone(),
@@ -248,20 +284,33 @@ impl Writer {
         Ok(Position { segment: self.segment.number, generation: 0, offset })
     }
 
-    /// The log is durable up to `last_seq`: first on record, then known.
-    fn publish(&mut self, last_seq: u64, clean: bool) -> Result<(), StorageError> {
-        let durable = Durable { last_seq, end: self.end()?, chain: self.chain.hash };
-        self.marks.advance(durable, clean)?;
-        self.durable.send_replace(durable);
-        Ok(())
-    }
-
     /// The orderly end: a last event, and a mark that says so.
     fn seal(&mut self) -> Result<(), StorageError> {
         let sealed = LogSealed { reason: Symbol::fold("shutdown"), events: self.epoch_events + 1 };
         let draft = Draft::new(&Context::default(), &sealed);
-        let appended = self.append(&mut std::iter::once(&draft))?;
-        self.publish(appended.last_seq, true)?;
+        let mut request = Request::new(vec![draft], None);
+        if let Some(path) = self.commit(std::slice::from_mut(&mut request))? {
+            return Err(StorageError::Full { path });
+        }
+        self.sync_written()?;
+        let durable = *self.durable.borrow();
+        self.marks.advance(durable, true)?;
         self.marks.settle()
+    }
+}
+
+/// Tells the queue how the requests last taken fared.
+fn after_commit(queue: &Queue, left: Vec<Request>, outcome: Result<(), StorageError>) {
+    match outcome {
+        Err(StorageError::Full { path }) => queue.put_back(left, path),
+        _ => queue.written(),
+    }
+}
+
+/// A lack of room is for whoever asked to know, and no end of the log.
+fn beside(outcome: Result<(), StorageError>) -> Result<Result<(), StorageError>, StorageError> {
+    match outcome {
+        Err(error @ StorageError::Full { .. }) => Ok(Err(error)),
+        outcome => outcome.map(Ok),
     }
 }
