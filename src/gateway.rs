@@ -82,7 +82,11 @@ impl Gateway {
         private_directory(&directory)?;
         let disk = DiskWatch::open(&directory, config.disk)?;
         storage::audit::expect_log(&directory)?;
-        let log = Log::open(LogOptions::new(directory.join("log")))?;
+        let log = Log::open(LogOptions {
+            durability: config.durability,
+            disk: Some(disk.clone()),
+            ..LogOptions::new(directory.join("log"))
+        })?;
         let first_own_seq = log.health().last_seq;
         let auditor = Auditor::start(log.clone(), AuditOptions::new(directory.join("audit")))?;
         let ends = aftermath::ends(&log.reader())?;

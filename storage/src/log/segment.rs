@@ -110,25 +110,36 @@ impl Segment {
             return Ok(());
         }
         let mut step = self.allocated.clamp(ALLOCATE_BYTES_MIN, ALLOCATE_BYTES_MAX).min(self.bytes_max).max(1);
-        loop {
-            match self.extend((self.end + bytes).next_multiple_of(step)) {
-                Err(StorageError::Full { .. }) if step > ALLOCATE_BYTES_LAST => step /= 2,
-                outcome => return outcome,
+        let until = loop {
+            let until = (self.end + bytes).next_multiple_of(step);
+            match self.file.allocate(self.allocated, until).map_err(refused("extend", &self.path)) {
+                Err(StorageError::Full { .. }) if step > ALLOCATE_BYTES_LAST => {
+                    self.take_back()?;
+                    step /= 2;
+                }
+                laid => break laid.map(|()| until),
+            }
+        };
+        // A sync that fails may have given up what was written before it, so it is not tried again.
+        let laid = until.and_then(|until| {
+            self.file.sync_all().map_err(refused("sync", &self.path))?;
+            Ok(until)
+        });
+        match laid {
+            Ok(until) => self.allocated = until,
+            Err(error) => {
+                if error.is_full() {
+                    self.take_back()?;
+                }
+                return Err(error);
             }
         }
+        Ok(())
     }
 
-    fn extend(&mut self, until: u64) -> Result<(), StorageError> {
-        let laid = self.file.allocate(self.allocated, until).and_then(|()| self.file.sync_all());
-        if let Err(error) = laid {
-            if disk::is_full(&error) {
-                // The zeros that did find room would keep it from whoever needs less.
-                self.file.set_length(self.allocated).map_err(StorageError::io("shorten", &self.path))?;
-            }
-            return Err(refused("extend", &self.path)(error));
-        }
-        self.allocated = until;
-        Ok(())
+    /// Zeros that did find room would keep it from whoever needs less.
+    fn take_back(&self) -> Result<(), StorageError> {
+        self.file.set_length(self.allocated).map_err(StorageError::io("shorten", &self.path))
     }
 
     /// # Errors

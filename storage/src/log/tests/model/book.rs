@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::super::super::{RemovedRun, chain};
-use crate::event::catalog::{LogOpened, LogRecovered};
+use crate::event::catalog::{Gap, LogOpened, LogRecovered};
 use crate::event::{EventView, Kind, Payload};
 
 #[derive(Default)]
@@ -88,6 +88,7 @@ impl Book {
             Some(Kind::LogOpened) => self.meet_opening(event),
             Some(Kind::LogSealed) => assert_eq!(self.seen_of_first, 0, "a request is torn"),
             Some(Kind::LogRecovered) => self.meet_recovery(event),
+            Some(Kind::Gap) => self.meet_counted(event),
             _ => self.meet_asked_for(event),
         }
         self.chain.push(chain::next(&self.chain_after(self.last_seq()), event.record));
@@ -121,6 +122,19 @@ impl Book {
         let Some(first) = self.doubtful.front() else { panic!("nobody asked for event {}", event.seq) };
         assert!(first[self.seen_of_first] == event.body, "event {} is another one than was asked for", event.seq);
         self.seen_of_first += 1;
+        if self.seen_of_first == first.len() {
+            self.seen_of_first = 0;
+            self.doubtful.pop_front();
+        }
+    }
+
+    /// A log that ended on a full disk counts what was offered in place of recording it.
+    fn meet_counted(&mut self, event: &EventView<'_>) {
+        let gap = Gap::take(event).expect("it decodes");
+        assert_eq!((gap.what.as_str(), gap.reason.as_str()), ("console.message", "disk_full"));
+        let Some(first) = self.doubtful.front() else { panic!("nobody asked for event {}", event.seq) };
+        self.seen_of_first += gap.count as usize;
+        assert!(self.seen_of_first <= first.len(), "event {} counts too many", event.seq);
         if self.seen_of_first == first.len() {
             self.seen_of_first = 0;
             self.doubtful.pop_front();

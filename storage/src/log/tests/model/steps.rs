@@ -2,7 +2,7 @@
 
 use super::super::message;
 use super::super::simulated_disk::{Call, Mishap};
-use super::check::check_from_anywhere;
+use super::check::{absorb, check_from_anywhere};
 use super::program::Step;
 use super::world::{Running, World};
 use crate::StorageError;
@@ -71,6 +71,15 @@ impl World {
                 assert_eq!((appended.first_seq, appended.last_seq), (last_seq + 1 - count, last_seq));
                 self.book.acknowledged = last_seq;
             }
+            Err(error @ StorageError::Full { .. }) => {
+                running.excuse(&error);
+                assert!(!was_unavailable && running.log.health().unavailable.is_none(), "a full disk is no end");
+                assert!(running.log.health().full);
+                if count > 0 {
+                    // Nothing of it is written, now or later.
+                    self.book.doubtful.pop_back();
+                }
+            }
             Err(error) => {
                 running.excuse(&error);
                 assert!(matches!(error, StorageError::Unavailable { .. }), "an unexpected failure: {error}");
@@ -113,7 +122,12 @@ impl World {
         self.note(format!("close: {outcome:?}"));
         match outcome {
             Ok(()) => {
-                self.book.acknowledged = self.book.last_seq() + self.book.doubtful_events() + 1;
+                // What found no room was counted instead, so how many events there are is seen only now.
+                let plan = running.process.plan(None);
+                absorb(&mut self.book, &running.log.reader());
+                running.process.plan(plan);
+                assert_eq!(self.book.doubtful_events(), 0, "what was accepted is neither there nor counted");
+                self.book.acknowledged = self.book.last_seq();
                 self.book.clean = Some(true);
             }
             Err(error) => {

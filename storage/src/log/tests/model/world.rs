@@ -100,8 +100,16 @@ impl World {
                 let inner = Arc::get_mut(&mut log.inner).expect("nobody else has it yet");
                 inner.rewriter.group_bytes = self.group_bytes;
                 let queue = log.inner.queue.clone();
-                self.running =
-                    Some(Running { log, queue, writer: Some(writer), process, prepared: None, walk: None, claimed: 0 });
+                let mut running =
+                    Running { log, queue, writer: Some(writer), process, prepared: None, walk: None, claimed: 0 };
+                if running.log.health().full {
+                    // It opens on a full disk too, and its first events go in once there is room.
+                    self.free();
+                    let log = running.log.clone();
+                    running.wait(log.sync()).expect("there is room");
+                    assert!(!running.log.health().full);
+                }
+                self.running = Some(running);
                 return left;
             }
             Ok(Ok(_)) => "it died".to_owned(),
