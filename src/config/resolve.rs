@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use storage::disk::{DiskPolicy, Watermarks};
-use storage::upkeep::Policy;
 use storage::log::Durability;
+use storage::upkeep::Policy;
 
 use super::environment::{Environment, PREFIX};
 use super::options::{Default, Kind, OPTIONS, OptionFacts};

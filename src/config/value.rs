@@ -104,6 +104,8 @@ fn days(text: &str, max: u64) -> Option<Duration> {
     let number: f64 = text.parse().ok()?;
     let duration = Duration::try_from_secs_f64(number * DAY_SECONDS).ok()?;
     (duration.as_secs_f64() <= max as f64 * DAY_SECONDS).then_some(duration)
+}
+
 fn durability(text: &str, millis_max: u64) -> Option<Durability> {
     let lower = text.to_ascii_lowercase();
     if lower == "commit" {
