@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use serde_json::{Value, json};
+use storage::audit::{AuditOptions, Auditor};
 use storage::event::EventView;
 use storage::event::codec::{ContextField, put_record};
 use storage::index::Index;
@@ -12,11 +13,11 @@ use storage::log::{Fate, Log, LogOptions};
 use storage::query::{CursorKey, Ledger};
 use storage::time::ManualClock;
 
-use crate::table::{number, seconds};
+use crate::table::{milliseconds, number, seconds};
 use crate::workload::{OWNER, Workload};
 
 /// Raised when the workload or what is done with it changes, so that kept logs are built again.
-const WORKLOAD_VERSION: u64 = 2;
+const WORKLOAD_VERSION: u64 = 3;
 /// As many as the log's own window puts together.
 const COMMIT_EVENTS: usize = 256;
 /// Places remembered of each log.
@@ -43,6 +44,9 @@ pub struct Place {
 /// A log in use, as the gateway has it.
 pub struct Running {
     pub log: Log,
+    /// How long it took to open.
+    pub log_open_millis: f64,
+    auditor: Auditor,
     pub index: Index,
     pub ledger: Ledger,
 }
@@ -92,11 +96,12 @@ impl Grown {
 
 impl Running {
     pub fn open(directory: &Path) -> Self {
-        let log = Log::open(LogOptions::new(directory.join("log"))).unwrap();
+        let (log_open_millis, log) = milliseconds(|| Log::open(LogOptions::new(directory.join("log"))).unwrap());
+        let auditor = Auditor::start(log.clone(), AuditOptions::new(directory.join("audit"))).unwrap();
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
         let key = CursorKey::load_or_create(&directory.join("cursor.key")).unwrap();
         let ledger = Ledger::new(log.reader(), index.clone(), key);
-        Self { log, index, ledger }
+        Self { log, log_open_millis, auditor, index, ledger }
     }
 
     /// Waits until the index has seen everything.
@@ -107,8 +112,14 @@ impl Running {
 
     pub async fn close(self) {
         self.index.close();
-        self.log.close().await.unwrap();
+        close(&self.log, &self.auditor).await;
     }
+}
+
+async fn close(log: &Log, auditor: &Auditor) {
+    log.seal().await.unwrap();
+    auditor.close().await;
+    log.close().await.unwrap();
 }
 
 /// Fills a log; the workload's time is the log's.
@@ -117,6 +128,7 @@ fn build(directory: &Path, events: u64) -> Vec<Place> {
     let mut options = LogOptions::new(directory.join("log"));
     options.clock = clock.clone();
     let log = Log::open(options).unwrap();
+    let auditor = Auditor::start(log.clone(), AuditOptions::new(directory.join("audit"))).unwrap();
     let (sender, batches) = sync_channel(4);
     let maker = std::thread::spawn(move || {
         let mut workload = Workload::new(1);
@@ -140,7 +152,7 @@ fn build(directory: &Path, events: u64) -> Vec<Place> {
     }
     maker.join().unwrap();
     write_anew(&log);
-    runtime.block_on(log.close()).unwrap();
+    runtime.block_on(close(&log, &auditor));
     places
 }
 

@@ -15,6 +15,7 @@ mod questions;
 mod restart;
 mod sizes;
 mod table;
+mod verify;
 #[path = "../workload/mod.rs"]
 mod workload;
 
@@ -22,10 +23,11 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let parts: [(&str, fn(&Path)); 5] = [
+    let parts: [(&str, fn(&Path)); 6] = [
         ("append", append::run),
         ("load", load::run),
         ("sizes", sizes::run),
+        ("verify", verify::run),
         ("restart", restart::run),
         ("pages", pages::run),
     ];
