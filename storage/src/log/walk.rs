@@ -142,7 +142,9 @@ impl Reader {
     /// this moment. Blocks that `wants` declines are passed over unread.
     ///
     /// # Errors
-    /// When the log cannot be read or is damaged on the way; what was visited before is right.
+    /// When the log cannot be read or is damaged on the way. What was visited is right; of what was not,
+    /// nothing lies before the numbers that `StorageError::Damaged` names, so that whoever goes on
+    /// behind them has missed nothing else.
     pub fn scan(
         &self,
         from_seq: u64,
@@ -177,16 +179,27 @@ impl Scan<'_> {
     fn go(&mut self) -> Result<(), StorageError> {
         let from = self.reader.position_before(self.next_seq)?;
         let mut commit: Vec<Block> = Vec::new();
+        let mut damaged: Option<(u64, StorageError)> = None;
         let mut last_seq = 0;
         for block in BlockWalk::new(self.reader.clone(), from, self.until) {
             let BlockRef { position, header, .. } = block?;
             last_seq = last_seq.max(header.last_seq);
             if header.last_seq >= self.next_seq && !header.removed && (self.wants)(&header) {
-                commit.push(self.reader.load(position)?);
+                match self.reader.load(position) {
+                    Ok(block) => commit.push(block),
+                    Err(error @ StorageError::Damaged { first_seq, .. }) => {
+                        damaged = damaged.filter(|(first, _)| *first < first_seq).or(Some((first_seq, error)));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             if header.end_of_commit {
-                if self.visit_commit(&commit)?.is_break() {
+                let until_seq = damaged.as_ref().map_or(u64::MAX, |(first_seq, _)| *first_seq);
+                if self.visit_commit(&commit, until_seq)?.is_break() {
                     return Ok(());
+                }
+                if let Some((_, error)) = damaged {
+                    return Err(error);
                 }
                 commit.clear();
                 self.next_seq = self.next_seq.max(last_seq + 1);
@@ -195,8 +208,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// The events of one commit, which its blocks hold session by session, in order of `seq`.
-    fn visit_commit(&mut self, blocks: &[Block]) -> Result<ControlFlow<()>, StorageError> {
+    /// The events of one commit below `until_seq`, which its blocks hold session by session, in order.
+    fn visit_commit(&mut self, blocks: &[Block], until_seq: u64) -> Result<ControlFlow<()>, StorageError> {
         let mut events = Vec::new();
         for block in blocks {
             for event in block.events() {
@@ -204,7 +217,7 @@ impl Scan<'_> {
             }
         }
         events.sort_by_key(|event| event.seq);
-        for event in events.iter().filter(|event| event.seq >= self.next_seq) {
+        for event in events.iter().filter(|event| (self.next_seq..until_seq).contains(&event.seq)) {
             if (self.visit)(event).is_break() {
                 return Ok(ControlFlow::Break(()));
             }

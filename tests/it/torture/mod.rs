@@ -5,6 +5,7 @@
 //! of what is tortured, and held against what is there afterwards.
 
 mod child;
+mod flips;
 mod gateway;
 mod kills;
 mod leftovers;
@@ -13,4 +14,5 @@ mod payload;
 mod power;
 mod program;
 mod restarts;
+mod sample;
 mod syncs;

@@ -1,10 +1,11 @@
 //! History that is missing or altered is named or refused; nothing altered is ever returned, and a
 //! damaged log never opens as an empty one.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::super::{Log, LogOptions, Reader};
-use super::{Dice, copy_directory, message, options, read_all, temporary};
+use super::{Dice, copy_directory, message, open, options, read_all, temporary};
 use crate::StorageError;
 use crate::event::Payload;
 use crate::event::catalog::ConsoleMessage;
@@ -221,4 +222,40 @@ async fn a_log_older_than_its_mark_is_refused() {
     drop(log);
     std::fs::write(&path, older).expect("it can be written");
     assert_eq!(refusal(directory.path()), (3, 3, "the log ends before its high-water mark".into()));
+}
+
+#[tokio::test]
+async fn a_scan_that_goes_on_behind_what_was_named_has_missed_nothing_else() {
+    let directory = temporary();
+    let log = open(directory.path());
+    let sessions = ["a", "b", "c"];
+    for n in 0..3 {
+        let texts = (0..6).map(|m| message(Some(sessions[m % 3]), &format!("{n} {m}")));
+        log.commit(texts.collect()).await.expect("it is recorded");
+    }
+    let reader = log.reader();
+    let original: Vec<u64> = read_all(&reader).into_iter().map(|(seq, _)| seq).collect();
+    let blocks: Vec<_> = reader.blocks(reader.start()).expect("it can be walked").collect();
+    let path = directory.path().join("log/000001.seg");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("it can be opened");
+    for block in blocks {
+        let block = block.expect("it is whole");
+        let (first, last) = (block.header.first_seq, block.header.last_seq);
+        let at = u64::from(block.next.offset) - 1;
+        let was = std::fs::read(&path).expect("it can be read")[at as usize];
+        std::os::unix::fs::FileExt::write_all_at(&file, &[!was], at).expect("it can be written");
+        let (mut visited, mut next) = (Vec::new(), 1);
+        while let Err(error) = reader.scan(next, &|_| true, &mut |event| {
+            visited.push(event.seq);
+            ControlFlow::Continue(())
+        }) {
+            let StorageError::Damaged { first_seq, last_seq, .. } = error else { panic!("{error}") };
+            assert_eq!((first_seq, last_seq), (first, last));
+            next = last_seq + 1;
+        }
+        let missed: Vec<u64> = original.iter().copied().filter(|seq| !visited.contains(seq)).collect();
+        assert!(!missed.is_empty() && missed.iter().all(|seq| (first..=last).contains(seq)), "{missed:?}");
+        assert!(visited.is_sorted());
+        std::os::unix::fs::FileExt::write_all_at(&file, &[was], at).expect("it can be written");
+    }
 }
