@@ -16,7 +16,7 @@ use crate::support::{DataDir, Options, Server, program, walk};
 const EXIT_DAMAGED: i32 = 65;
 
 /// Starts the server where it must not come up; gives what it says.
-async fn refused(data: &DataDir) -> String {
+pub async fn refused(data: &DataDir) -> String {
     let line = Options::stdio().on(data).command_line();
     let output = program::run_with(&line, &[]).await;
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();

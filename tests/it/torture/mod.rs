@@ -15,4 +15,5 @@ mod power;
 mod program;
 mod restarts;
 mod sample;
+mod swaps;
 mod syncs;

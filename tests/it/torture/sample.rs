@@ -58,14 +58,19 @@ impl Sample {
     #[must_use]
     pub fn copy(&self) -> DataDir {
         let copy = DataDir::fresh();
-        let from = format!("{}/.", self.data.path().display());
-        let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(copy.path()).status();
-        assert!(copied.is_ok_and(|status| status.success()), "the directory is copied");
+        copy_into(self.data.path(), copy.path());
         copy
     }
 }
 
-fn read(reader: &Reader) -> (BTreeMap<u64, u64>, u64) {
+/// Copies what lies in one directory into another.
+pub fn copy_into(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the directory is copied");
+}
+
+/// The digest of every event that is there, and the last number.
+pub fn read(reader: &Reader) -> (BTreeMap<u64, u64>, u64) {
     let mut events = BTreeMap::new();
     let scanned = reader.scan(reader.first_seq(), &|_| true, &mut |event| {
         events.insert(event.seq, digest(event));
