@@ -50,3 +50,15 @@ pub async fn run_with(arguments: &[String], environment: &[(&str, &str)]) -> Out
     let output = tokio::time::timeout(LIMIT, command.output()).await;
     output.expect("the command ends in time").expect("the program starts")
 }
+
+/// Runs this very program in another part, which an ignored test plays, with environment variables.
+///
+/// # Panics
+/// When it does not end well, or not in several times what anything else may take.
+pub async fn this(arguments: &[&str], environment: &[(&str, &str)]) {
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command.args(arguments).envs(environment.iter().copied()).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(15 * LIMIT, command.output()).await;
+    let output = output.expect("it ends in time").expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
