@@ -9,7 +9,7 @@ use storage::StorageError;
 use storage::event::catalog::{CallSettled, LogOpened, LogRecovered, SessionClosed};
 use storage::event::codec::ContextField;
 use storage::event::{Context, Draft, EventView, Kind, Payload, Symbol};
-use storage::log::Reader;
+use storage::log::{Log, Reader};
 
 use crate::envelope::outcome_of;
 use crate::gateway::Gateway;
@@ -17,9 +17,6 @@ use crate::gateway::Gateway;
 /// Kinds that tell how far calls and sessions came.
 const TELLING: [Kind; 5] =
     [Kind::CallAccepted, Kind::CallEntered, Kind::CallSettled, Kind::SessionLaunching, Kind::SessionClosed];
-
-/// An opening is followed at once by what it mended: seldom more events than this.
-const OPENING_EVENTS: u64 = 64;
 
 struct OpenCall {
     context: Context,
@@ -43,17 +40,15 @@ struct Unfinished {
 ///
 /// # Errors
 /// When the log cannot be read.
-pub fn ends(reader: &Reader) -> Result<Vec<Draft>, StorageError> {
-    // This run's own opening is among the last events; most runs end in order, and then the long
-    // history before it is nothing to look at.
-    let nearby = reader.durable()?.last_seq.saturating_sub(OPENING_EVENTS);
-    match openings(reader, nearby) {
-        Ok((_, Some(opened))) if opened.clean => return Ok(Vec::new()),
-        _ => {}
+pub fn ends(log: &Log) -> Result<Vec<Draft>, StorageError> {
+    // Most runs end in order, and then the long history is nothing to look at.
+    if log.was_clean() {
+        return Ok(Vec::new());
     }
+    let reader = &log.reader();
     let mut unfinished = Unfinished::default();
     let tells = |kinds: u128| TELLING.iter().any(|kind| kinds >> kind.number() & 1 == 1);
-    let scanned = openings(reader, reader.first_seq()).and_then(|(before, _)| {
+    let scanned = openings(reader).and_then(|before| {
         reader.scan(before, &|header| tells(header.kinds), &mut |event| {
             unfinished.take_in(event);
             ControlFlow::Continue(())
@@ -69,12 +64,12 @@ pub fn ends(reader: &Reader) -> Result<Vec<Draft>, StorageError> {
     Ok(unfinished.drafts())
 }
 
-/// Where the first run that was not followed by an orderly start began, and what this one's opening says.
-fn openings(reader: &Reader, from_seq: u64) -> Result<(u64, Option<LogOpened>), StorageError> {
-    let mut before = from_seq;
+/// Where the first run that was not followed by an orderly start began.
+fn openings(reader: &Reader) -> Result<u64, StorageError> {
+    let mut before = reader.first_seq();
     let mut latest: Option<(u64, LogOpened)> = None;
     let opens = |kinds: u128| kinds >> Kind::LogOpened.number() & 1 == 1;
-    reader.scan(from_seq, &|header| opens(header.kinds), &mut |event| {
+    reader.scan(before, &|header| opens(header.kinds), &mut |event| {
         if let Ok(opened) = LogOpened::take(event) {
             // A run that did not come to record the ends of the one before it leaves them to the next.
             if let Some((seq, LogOpened { clean: true, .. })) = latest.replace((event.seq, opened)) {
@@ -83,7 +78,7 @@ fn openings(reader: &Reader, from_seq: u64) -> Result<(u64, Option<LogOpened>), 
         }
         ControlFlow::Continue(())
     })?;
-    Ok((before, latest.map(|(_, opened)| opened)))
+    Ok(before)
 }
 
 /// Puts each rebuild of the index on record.

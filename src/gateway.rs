@@ -89,7 +89,7 @@ impl Gateway {
         })?;
         let first_own_seq = log.health().last_seq;
         let auditor = Auditor::start(log.clone(), AuditOptions::new(directory.join("audit")))?;
-        let ends = aftermath::ends(&log.reader())?;
+        let ends = aftermath::ends(&log)?;
         // A queue that was just made has room for them.
         let _ = log.offer(ends);
         clear_leftovers(&directory.join("run"))?;

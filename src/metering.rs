@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use exporters::metrics::{Gauge, Total};
 use storage::disk::BallastState;
-use storage::log::{Durable, Reader};
+use storage::log::{Durability, Durable, Reader};
 
 use crate::gateway::Gateway;
 use crate::limits::{METRICS_FOLD_MS, METRICS_UPKEEP_SECONDS};
@@ -70,6 +70,9 @@ pub fn render(gateway: &Gateway) -> String {
     metrics.set(Gauge::CallsRunning, count(gateway.calls_running.load(Ordering::Relaxed)));
     metrics.set(Gauge::CallsQueued, count(gateway.registry.all().iter().map(|s| s.lane.depth()).sum()));
     metrics.set(Gauge::LogAvailable, f64::from(u8::from(log.unavailable.is_none())));
+    metrics.set(Gauge::LogFull, f64::from(u8::from(log.full)));
+    metrics.set(Gauge::LogSyncInterval, sync_interval_ms(log.durability).unwrap_or(0) as f64 / 1e3);
+    metrics.set(Gauge::LogUnsynced, log.unsynced_micros.unwrap_or(0) as f64 / 1e6);
     metrics.set(Gauge::LogLastSeq, log.last_seq as f64);
     metrics.set(Gauge::LogEpoch, log.epoch as f64);
     metrics.set(Gauge::LogQueueBytes, log.queue_bytes as f64);
@@ -91,6 +94,15 @@ pub fn render(gateway: &Gateway) -> String {
     disk(gateway);
     process(gateway);
     metrics.render()
+}
+
+/// The longest time between two syncs, where they do not come with each commit.
+#[must_use]
+pub fn sync_interval_ms(durability: Durability) -> Option<u64> {
+    match durability {
+        Durability::Commit => None,
+        Durability::Interval { millis } => Some(millis),
+    }
 }
 
 fn disk(gateway: &Gateway) {

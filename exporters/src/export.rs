@@ -71,6 +71,9 @@ pub struct ExportOptions {
     pub gateway_version: String,
     /// The selection in force, as the caller would repeat it.
     pub filter: serde_json::Value,
+    /// How often the gateway syncs, where that does not come with each commit: the last of what was
+    /// exported may then be lost to the log in a power cut.
+    pub sync_interval_ms: Option<u64>,
     /// What is redacted and when, for the manifest.
     pub redaction: String,
     /// The file is at most this long.
@@ -86,6 +89,7 @@ impl ExportOptions {
             log_id: log_id.to_owned(),
             gateway_version: gateway_version.to_owned(),
             filter: serde_json::json!({}),
+            sync_interval_ms: None,
             redaction: REDACTION_NOTE.to_owned(),
             bytes_max: EXPORT_BYTES_MAX,
             overwrite: false,

@@ -65,6 +65,10 @@ fn describe(written: &Written, options: &ExportOptions) -> Value {
             "listed": gaps,
             "listed_max": GAPS_LISTED_MAX,
         },
+        "durability": {
+            "mode": if options.sync_interval_ms.is_some() { "interval" } else { "commit" },
+            "sync_interval_ms": options.sync_interval_ms,
+        },
         "redaction": options.redaction,
     })
 }

@@ -1,10 +1,13 @@
 //! `pageledger export`: a session's whole history as a file with its manifest.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
 use exporters::{ExportError, ExportOptions, Format, Written};
 use serde_json::{Value, json};
-use storage::log::BlockHeader;
+use storage::event::catalog::LogOpened;
+use storage::event::{Kind, Payload};
+use storage::log::{BlockHeader, Reader};
 
 use super::{CommandError, EXIT_IO, EXIT_NOTHING_THERE, EXIT_UNAVAILABLE, EXIT_USAGE, open_log, session};
 use crate::config::{ExportFormat, ExportOrder};
@@ -24,6 +27,7 @@ pub fn export(order: &ExportOrder, out: &mut dyn Write) -> Result<(), CommandErr
     let mut options = ExportOptions::new(reader.log_id(), env!("CARGO_PKG_VERSION"));
     options.filter = json!({ "session_id": session_id.as_str() });
     options.overwrite = true;
+    options.sync_interval_ms = sync_interval_ms(&reader)?;
     // A block holds events of one session only, so choosing blocks is choosing events.
     let of_session = |header: &BlockHeader| header.session_id.as_ref() == Some(&session_id);
     let written = exporters::export(format, &order.out, &options, &mut |visit| {
@@ -48,6 +52,19 @@ pub fn export(order: &ExportOrder, out: &mut dyn Write) -> Result<(), CommandErr
         writeln!(out, "{} events are declared as lost by {} gap events", written.lost_events, written.gap_events)?;
     }
     Ok(())
+}
+
+/// How the log is synced since it was last opened.
+fn sync_interval_ms(reader: &Reader) -> Result<Option<u64>, CommandError> {
+    let mut millis = None;
+    let opens = |header: &BlockHeader| header.kinds >> Kind::LogOpened.number() & 1 == 1;
+    reader.scan(reader.first_seq(), &opens, &mut |event| {
+        if let Ok(opened) = LogOpened::take(event) {
+            millis = opened.sync_interval_ms;
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(millis)
 }
 
 fn as_json(written: &Written) -> Value {

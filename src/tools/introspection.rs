@@ -43,9 +43,14 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
 pub(crate) fn log(gateway: &Gateway) -> Value {
     let health = gateway.journal.log().health();
     let index = gateway.index.health();
+    let sync_interval_ms = crate::metering::sync_interval_ms(health.durability);
     json!({
         "available": health.unavailable.is_none(),
         "reason": health.unavailable,
+        "disk_full": health.full,
+        "durability": if sync_interval_ms.is_some() { "interval" } else { "commit" },
+        "sync_interval_ms": sync_interval_ms,
+        "unsynced_ms": health.unsynced_micros.map(|micros| micros / 1000),
         "log_id": gateway.journal.log().log_id(),
         "epoch": health.epoch,
         "last_seq": health.last_seq,

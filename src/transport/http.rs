@@ -89,15 +89,28 @@ async fn metrics(State(gateway): State<Gateway>) -> Response {
 
 async fn ready(State(gateway): State<Gateway>) -> Response {
     match gateway.ready() {
-        Ok(()) if gateway.disk.level() >= DiskLevel::RefuseSessions => {
-            format!("ready, but new sessions are refused: {}\n", gateway.disk_low()).into_response()
+        Ok(()) => {
+            let remarks = remarks(&gateway);
+            let remarks = if remarks.is_empty() { String::new() } else { format!(", but {}", remarks.join("; ")) };
+            format!("ready{remarks}\n").into_response()
         }
-        Ok(()) => match gateway.auditor.health().failing {
-            None => "ready\n".into_response(),
-            Some(reason) => format!("ready, but no checkpoint can be signed: {reason}\n").into_response(),
-        },
         Err(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
     }
+}
+
+/// What a gateway that is ready does not do as one would like.
+fn remarks(gateway: &Gateway) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if gateway.disk.level() >= DiskLevel::RefuseSessions {
+        remarks.push(format!("new sessions are refused: {}", gateway.disk_low()));
+    }
+    if let Some(reason) = gateway.auditor.health().failing {
+        remarks.push(format!("no checkpoint can be signed: {reason}"));
+    }
+    if let Some(millis) = metering::sync_interval_ms(gateway.config.durability) {
+        remarks.push(format!("a power cut may cost the last {millis} ms"));
+    }
+    remarks
 }
 
 /// Binds `address`. Only loopback: without tokens nobody else could be told apart.

@@ -139,6 +139,9 @@ metrics! {
         CallsRunning "pageledger_calls_running" Count [] "Calls accepted and not ended.";
         CallsQueued "pageledger_calls_queued" Count [] "Calls that wait for their session's lane.";
         LogAvailable "pageledger_log_available" Flag [] "1 while the log can record, else 0.";
+        LogFull "pageledger_log_full" Flag [] "1 while the log finds no room on the disk, else 0.";
+        LogSyncInterval "pageledger_log_sync_interval_seconds" Seconds [] "What a power cut may cost: 0 when each commit is synced, else the longest time between two syncs.";
+        LogUnsynced "pageledger_log_unsynced_seconds" Seconds [] "How long the oldest event has been acknowledged without being synced.";
         LogLastSeq "pageledger_log_last_seq" Count [] "Sequence number of the last durable event.";
         LogEpoch "pageledger_log_epoch" Count [] "How often this log has been opened.";
         LogQueueBytes "pageledger_log_queue_bytes" Bytes [] "Bytes that wait for the log's writer.";

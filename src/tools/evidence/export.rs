@@ -19,6 +19,7 @@ use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
 use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
+use crate::metering;
 use crate::tools::launch_arguments::record_refusal;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -69,6 +70,7 @@ async fn export_events(call: Call) -> Result<Output, Fault> {
 fn options(call: &Call, selection: Value) -> ExportOptions {
     let mut options = ExportOptions::new(call.gateway.journal.log().log_id(), env!("CARGO_PKG_VERSION"));
     options.filter = selection;
+    options.sync_interval_ms = metering::sync_interval_ms(call.gateway.config.durability);
     options
 }
 

@@ -191,6 +191,7 @@ struct Inner {
     progress: Arc<Mutex<Progress>>,
     reader: Reader,
     epoch: u64,
+    was_clean: bool,
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
     rewriter: Rewriter,
@@ -202,6 +203,12 @@ impl Log {
     #[must_use]
     pub fn log_id(&self) -> &str {
         self.inner.reader.log_id()
+    }
+
+    /// Whether the epoch before this one ended by an orderly close.
+    #[must_use]
+    pub fn was_clean(&self) -> bool {
+        self.inner.was_clean
     }
 
     /// Appends `drafts`, together and in order, and waits until they are durable; with none, until

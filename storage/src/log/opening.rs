@@ -58,6 +58,7 @@ impl Log {
         let lock = lock::take(directory)?;
         let now_micros = options.clock.now_micros();
         let recovered = recovery::recover(&*io, directory, options.segment_bytes, now_micros)?;
+        let was_clean = recovered.was_clean();
         let opening = opening_events(&recovered, &options, now_micros);
         let log_id = String::from_utf8_lossy(&recovered.mark.log_id).into_owned();
         let (sender, durable) = watch::channel(recovered.durable);
@@ -99,9 +100,19 @@ impl Log {
             queue.put_back(first, path);
         }
         let (thread, lock) = (Mutex::new(None), Mutex::new(Some(Arc::new(lock))));
-        let durability = options.durability;
-        let inner =
-            Inner { queue, durable, unclaimed, progress, reader, epoch, durability, writer: thread, rewriter, lock };
+        let inner = Inner {
+            queue,
+            durable,
+            unclaimed,
+            progress,
+            reader,
+            epoch,
+            was_clean,
+            durability: options.durability,
+            writer: thread,
+            rewriter,
+            lock,
+        };
         Ok((Self { inner: Arc::new(inner) }, writer))
     }
 }
@@ -116,7 +127,7 @@ fn opening_events(recovered: &Recovered, options: &LogOptions, now_micros: i64) 
     let back_micros = u64::try_from(recovered.recorded_micros.saturating_sub(now_micros)).unwrap_or(0);
     let opened = LogOpened {
         epoch: recovered.epoch,
-        clean: recovered.mark.clean && recovered.durable.last_seq == recovered.mark.durable.last_seq,
+        clean: recovered.was_clean(),
         last_seq: recovered.durable.last_seq,
         version: options.version.clone(),
         durability: Some(Symbol::fold(durability)),

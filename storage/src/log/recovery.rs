@@ -36,6 +36,13 @@ pub(super) struct Recovered {
     pub mended: Vec<Mended>,
 }
 
+impl Recovered {
+    /// Whether the epoch before ended by an orderly close.
+    pub fn was_clean(&self) -> bool {
+        self.mark.clean && self.durable.last_seq == self.mark.durable.last_seq
+    }
+}
+
 /// Something that was not as an orderly close leaves it.
 pub(super) enum Mended {
     TornTail { bytes_cut: u64, kept_as: String },
