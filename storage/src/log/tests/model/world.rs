@@ -16,6 +16,7 @@ use super::book::Book;
 use super::upkeep::Prepared;
 use super::walk::Walk;
 use crate::StorageError;
+use crate::limits::QUEUE_BYTES_MAX;
 use crate::time::{Clock, ManualClock};
 
 pub struct World {
@@ -55,6 +56,8 @@ impl World {
         let clock = Arc::new(ManualClock::default());
         let options = LogOptions {
             segment_bytes: [1024, 2048, 6000][dice.below(3) as usize],
+            // Hardly more than the largest request, or more than all of them.
+            queue_bytes_max: if dice.one_in(3) { 8000 } else { QUEUE_BYTES_MAX },
             clock: clock.clone(),
             ..LogOptions::new(scratch.join("log"))
         };
