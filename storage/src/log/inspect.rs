@@ -90,6 +90,8 @@ pub(crate) struct SegmentClaims {
     pub first_seq: u64,
     /// Before its first event.
     pub chain: [u8; 32],
+    /// Where its first block is.
+    pub start: u64,
     /// Length of the segment before, as first written.
     pub previous_bytes: u64,
     /// Own length and last number, if it was written anew.
@@ -150,6 +152,7 @@ impl SegmentWalk {
             log_id: String::from_utf8_lossy(&header.log_id).into_owned(),
             first_seq: header.first_seq,
             chain: header.chain,
+            start: u64::from(SEGMENT_HEADER_BYTES),
             previous_bytes: header.previous_bytes,
             own: (generation > 0).then_some((header.own_bytes, header.last_seq)),
         };

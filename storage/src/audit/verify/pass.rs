@@ -89,6 +89,11 @@ impl<'a> Pass<'a> {
             match step {
                 Step::Segment { number, generation, name, claims, length } => {
                     self.begin(number, generation, name, &claims, length);
+                    // A segment that was just begun holds nothing, and the log ends before its first block.
+                    let is_ours = self.segment.as_ref().is_some_and(|segment| !segment.foreign);
+                    if is_ours && self.is_marked((number, claims.start)) {
+                        self.meet_mark();
+                    }
                 }
                 Step::Commit(parsed) => {
                     if self.tail_ended || self.commit(&parsed).is_break() {
@@ -209,7 +214,7 @@ impl<'a> Pass<'a> {
         self.follower.commit_end(first_seq, parsed.chain);
         self.take_specials(parsed);
         self.removals.reached(self.follower.at.seq);
-        if marked == Some(here) {
+        if self.is_marked(here) {
             self.meet_mark();
         }
         ControlFlow::Continue(())
@@ -277,6 +282,10 @@ impl<'a> Pass<'a> {
                 Special::Removed(announcement) => self.removals.announced(*seq, announcement),
             }
         }
+    }
+
+    fn is_marked(&self, here: (u32, u64)) -> bool {
+        self.mark.as_ref().is_some_and(|mark| (mark.segment, mark.offset) == here)
     }
 
     fn meet_mark(&mut self) {

@@ -16,6 +16,7 @@ use super::book::Book;
 use super::upkeep::Prepared;
 use super::walk::Walk;
 use crate::StorageError;
+use crate::audit::verify::{Finding, Problem, VerifyOptions, verify};
 use crate::limits::QUEUE_BYTES_MAX;
 use crate::time::{Clock, ManualClock};
 
@@ -138,6 +139,27 @@ impl World {
         } else if self.dice.one_in(3) {
             self.disk.forget_lost();
         }
+    }
+}
+
+impl World {
+    /// What lies on the disk verifies, whether or not a process died over it.
+    pub fn verify(&mut self, data_dir: &Path) {
+        let directory = data_dir.join("log");
+        // What an earlier program left there.
+        let _ = std::fs::remove_dir_all(data_dir);
+        std::fs::create_dir_all(&directory).expect("it can be made");
+        for (name, bytes) in self.disk.files() {
+            std::fs::write(directory.join(name), bytes).expect("it can be written");
+        }
+        if self.book.last_seq() == 0 {
+            return;
+        }
+        let report = verify(&VerifyOptions::new(data_dir), &mut |_| {}).expect("it can be read");
+        // Nobody here signs anything, or puts removals on record.
+        let bad = |finding: &&Finding| !matches!(finding.problem, Problem::Removal | Problem::Unsigned);
+        let bad: Vec<&Finding> = report.findings.iter().filter(bad).collect();
+        assert!(bad.is_empty(), "it does not verify: {bad:?}");
     }
 }
 
