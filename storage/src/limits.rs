@@ -28,7 +28,7 @@ pub const GENERATION_MAX: u16 = (1 << 12) - 2;
 /// A segment written anew holds its events in groups of this many bytes before compression.
 pub const REWRITE_GROUP_BYTES: usize = 1024 * 1024;
 /// Compression of segments written anew, which nobody waits for.
-pub const SEALED_COMPRESSION_LEVEL: i32 = 9;
+pub const SEALED_COMPRESSION_LEVEL: i32 = 6;
 /// One event's encoded body is at most this long; producers cut text long before.
 pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes that may wait in the writer's queue; beyond it, producers wait or shed with a `gap` event.
