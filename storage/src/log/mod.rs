@@ -1,8 +1,9 @@
 //! The append-only truth: segments of checksummed blocks, one writer, group commit, a high-water mark.
 //!
-//! Read in this order: [`format`] (the bytes), [`block`], [`mark`] (how far the log is known to be
-//! durable), [`queue`], [`requests`] and [`writer`] (how events get in), [`recovery`] (how a log is opened),
-//! [`reader`] and [`walk`] (how events come out).
+//! Read in this order: [`format`] (the bytes), [`block`], [`chain`] (what binds events together),
+//! [`mark`] (how far the log is known to be durable), [`queue`], [`requests`] and [`writer`] (how events
+//! get in), [`recovery`] (how a log is opened), [`segments`] (which files hold), [`reader`] and [`walk`]
+//! (how events come out), [`rewrite`] (how a segment becomes smaller).
 //!
 //! What must stay true: an acknowledged event is on stable storage; numbers are never reused and have
 //! no holes; readers see only what is durable; damage is named or refused, never passed over; the

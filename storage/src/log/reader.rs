@@ -212,9 +212,9 @@ impl Reader {
         bytes.truncate(count.map_err(StorageError::io("read", self.path_of(&segment.header)))?);
         match read_header(&bytes) {
             Found::Header(stored) if stored.stored_bytes <= readable => Ok((segment, stored, bytes)),
-            Found::Damage(what) => Err(self.damaged(&segment, what)),
+            Found::Damage(what) => Err(self.damaged(&segment, segment.header.first_seq, what)),
             Found::Header(_) | Found::Needs(_) | Found::Nothing => {
-                Err(self.damaged(&segment, "no whole block is where one should be"))
+                Err(self.damaged(&segment, segment.header.first_seq, "no whole block is where one should be"))
             }
         }
     }
@@ -278,10 +278,10 @@ impl Reader {
         Hints(self.shared.hints.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Damage in a segment whose extent is not known better.
-    pub(super) fn damaged(&self, segment: &SegmentView, what: &str) -> StorageError {
+    /// Damage somewhere in a segment from `first_seq` on.
+    pub(super) fn damaged(&self, segment: &SegmentView, first_seq: u64, what: &str) -> StorageError {
         let name = segment_name(segment.header.number, segment.header.generation);
-        self.damaged_range(segment, segment.header.first_seq, segment.last_seq, &format!("{name}: {what}"))
+        self.damaged_range(segment, first_seq.min(segment.last_seq), segment.last_seq, &format!("{name}: {what}"))
     }
 
     /// What was found wrong in a segment: damage, unless the segment is no longer the one that holds,

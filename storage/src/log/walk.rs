@@ -23,7 +23,17 @@ pub struct BlockWalk {
     durable: Durable,
     at: Position,
     segment: Option<(SegmentView, Window)>,
+    passed: Passed,
     ended: bool,
+}
+
+/// What a walk has seen of a segment.
+#[derive(Default)]
+struct Passed {
+    /// Behind the last commit that ended.
+    next_seq: u64,
+    /// The highest number seen, which may belong to a commit that has not ended.
+    last_seq: u64,
 }
 
 impl BlockWalk {
@@ -31,7 +41,7 @@ impl BlockWalk {
         let at = Position { offset: from.offset.max(SEGMENT_HEADER_BYTES), ..from };
         let same = (at.segment, at.generation) == (durable.end.segment, durable.end.generation);
         let ended = at.segment > durable.end.segment || same && at.offset >= durable.end.offset;
-        Self { reader, durable, at, segment: None, ended }
+        Self { reader, durable, at, segment: None, passed: Passed::default(), ended }
     }
 
     fn step(&mut self) -> Result<Option<BlockRef>, StorageError> {
@@ -45,17 +55,24 @@ impl BlockWalk {
             let step = window.header(offset).map_err(StorageError::io("read", self.reader.path_of(&view.header)))?;
             let stored = match step {
                 Step::Block(stored) => stored,
-                Step::Damage(what) => return Err(self.reader.damaged(view, what)),
+                Step::Damage(what) => return Err(self.reader.damaged(view, self.passed.next_seq, what)),
                 Step::End if offset >= view.end => {
                     self.pass_on()?;
                     continue;
                 }
-                Step::End => return Err(self.reader.damaged(view, "zeros where a block should be")),
+                Step::End => {
+                    let what = "zeros where a block should be";
+                    return Err(self.reader.damaged(view, self.passed.next_seq, what));
+                }
             };
             let position = self.at;
             let next = offset + stored.stored_bytes as u64;
             // The window ends at the segment's end, which a position can name.
             self.at.offset = u32::try_from(next).unwrap_or(u32::MAX);
+            self.passed.last_seq = self.passed.last_seq.max(stored.header.last_seq);
+            if stored.header.end_of_commit {
+                self.passed.next_seq = self.passed.last_seq + 1;
+            }
             return Ok(Some(BlockRef { position, next: self.at, header: stored.header }));
         }
         Ok(None)
@@ -66,6 +83,7 @@ impl BlockWalk {
     fn enter(&mut self, generation: Option<u16>) -> Result<bool, StorageError> {
         let Some(view) = self.reader.segment(self.at.segment, generation, &self.durable)? else { return Ok(false) };
         self.at.generation = view.header.generation;
+        self.passed = Passed { next_seq: view.header.first_seq, last_seq: 0 };
         let window = Window::new(view.file.clone(), view.end);
         self.segment = Some((view, window));
         Ok(true)

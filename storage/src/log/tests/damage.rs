@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::super::{Log, LogOptions, Reader};
+use super::super::{BlockRef, Log, LogOptions, Reader};
 use super::{Dice, copy_directory, message, open, options, read_all, temporary};
 use crate::StorageError;
 use crate::event::Payload;
@@ -107,6 +107,51 @@ async fn opening_a_log_with_a_flipped_bit_refuses_or_loses_nothing() {
             Err(StorageError::Damaged { .. } | StorageError::Format { .. }) => {}
             Err(error) => panic!("{name}, byte {at}: {error}"),
         }
+    }
+}
+
+#[tokio::test]
+async fn damage_is_named_from_where_it_begins_and_known_blocks_behind_it_are_read() {
+    let directory = temporary();
+    let original = sample(directory.path()).await;
+    let whole = Reader::open(&directory.path().join("log")).expect("there is a log");
+    let blocks: Vec<BlockRef> =
+        whole.blocks(whole.start()).expect("it begins").map(|block| block.expect("it is whole")).collect();
+    for (harmed, block) in blocks.iter().enumerate() {
+        let path = directory.path().join("log").join(format!("{:06}.seg", block.position.segment));
+        let bytes = std::fs::read(&path).expect("it can be read");
+        let mut flipped = bytes.clone();
+        flipped[block.position.offset as usize + 90] ^= 4;
+        std::fs::write(&path, flipped).expect("it can be written");
+        let reader = Reader::open(&directory.path().join("log")).expect("there is a log");
+        let mut walk = reader.blocks(reader.start()).expect("it begins");
+        let before: Vec<BlockRef> = walk.by_ref().map_while(Result::ok).collect();
+        assert_eq!(before, blocks[..harmed]);
+        let first_seq = blocks[..harmed]
+            .iter()
+            .rfind(|block| block.header.end_of_commit)
+            .map_or(1, |block| block.header.last_seq + 1);
+        match reader.block_at(block.position) {
+            Err(StorageError::Damaged { .. }) => {}
+            other => panic!("block {harmed}: {other:?}"),
+        }
+        let mut again = reader.blocks(reader.start()).expect("it begins");
+        match again.find_map(Result::err) {
+            Some(StorageError::Damaged { first_seq: first, last_seq, .. }) => {
+                assert!(
+                    first == first_seq && last_seq >= block.header.last_seq,
+                    "block {harmed}: {first} to {last_seq}"
+                );
+            }
+            other => panic!("block {harmed}: {other:?}"),
+        }
+        for known in &blocks[harmed + 1..] {
+            assert_eq!(reader.block_at(known.position).expect("it is whole"), *known);
+            for event in reader.load(known.position).expect("it is whole").events() {
+                assert!(original.iter().any(|(seq, _)| *seq == event.as_ref().map_or(0, |event| event.seq)));
+            }
+        }
+        std::fs::write(&path, bytes).expect("it can be written");
     }
 }
 
