@@ -1,14 +1,16 @@
 //! The figures that the README quotes, each beside its floor, in one run and taking turns.
 //!
 //! `make bench` builds for release and runs this. Medians and ratios are what counts; absolute times
-//! are the machine's. The floor for browser work is a bare CDP client on the same Chromium; for the
-//! log it is a write and fdatasync of the same bytes.
+//! are the machine's. The floor for browser work is a bare CDP client on the same Chromium. The log has
+//! its own figures in `storage/benches`, and beside other engines in `benches/engines`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod bare;
 mod mcp;
 mod site;
 mod stores;
+#[path = "../storage/benches/workload/mod.rs"]
+mod workload;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,9 +30,6 @@ fn main() {
     }
     if wants("burst") {
         burst(scratch.path());
-    }
-    if wants("log") {
-        stores::log(scratch.path());
     }
     if wants("parquet") {
         stores::parquet(scratch.path());
