@@ -125,6 +125,9 @@ fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<()
     if report.removed > 0 {
         writeln!(out, "{} events of these segments were removed, and are on record as removed", report.removed)?;
     }
+    if report.removed_pending > 0 {
+        writeln!(out, "the removal of {} events is on record and not done yet", report.removed_pending)?;
+    }
     if report.removed_unsigned > 0 {
         writeln!(out, "the record of {} of them is not covered by a checkpoint yet", report.removed_unsigned)?;
     }
@@ -204,6 +207,7 @@ fn as_json(report: &Report) -> Value {
         "events": report.events,
         "removed": report.removed,
         "removed_unsigned": report.removed_unsigned,
+        "removed_pending": report.removed_pending,
         "segments": report.segments,
         "stored_bytes": report.stored_bytes,
         "raw_bytes": report.raw_bytes,

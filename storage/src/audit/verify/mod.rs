@@ -135,7 +135,7 @@ fn one_pass(
         ended
     })?;
     match ended {
-        Ended::Whole => pass.report(&audit).map(Some),
+        Ended::Whole => pass.report(&options.data_dir).map(Some),
         Ended::Stale => Ok(None),
     }
 }

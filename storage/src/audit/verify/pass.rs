@@ -273,6 +273,7 @@ impl<'a> Pass<'a> {
                         self.exactly(Problem::Misplaced, (*seq, *seq), &place, "the log was opened as often before");
                     }
                     self.epoch = *epoch;
+                    self.removals.opened_seq = *seq;
                 }
                 Special::Checkpoint { seq, line } => {
                     if !self.anchors.has_line(*seq, line) && self.missing_lines.len() < LINES_MISSING_MAX {
@@ -318,15 +319,17 @@ impl<'a> Pass<'a> {
     }
 
     /// Ends the walk and says how it went.
-    pub fn report(mut self, audit: &Path) -> Result<Report, StorageError> {
+    pub fn report(mut self, data_dir: &Path) -> Result<Report, StorageError> {
         self.follower.end();
+        self.removals.note = crate::upkeep::pending(&data_dir.join("upkeep"));
         self.end_of_log();
         let last_seq = self.follower.at.seq;
-        self.missing_lines(audit)?;
+        self.missing_lines(&data_dir.join("audit"))?;
         let signed = self.follower.at.signed;
         let first_seq = self.report.first_seq.max(1);
         let mut findings = std::mem::take(&mut self.follower.findings);
-        self.report.removed_unsigned = self.removals.check(signed.0, first_seq, &mut findings);
+        let told = self.removals.check(signed.0, first_seq, &mut findings);
+        (self.report.removed_unsigned, self.report.removed_pending) = (told.unsigned, told.pending);
         let oldest = self.anchors.list.last().map_or(0, |anchor| anchor.oldest_seq);
         if oldest > first_seq && self.report.segments > 0 {
             let what = "events that were removed with their segments are back";
