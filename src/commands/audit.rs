@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use storage::StorageError;
 use storage::audit::{
     AuditOptions, Auditor, CHECKPOINTS_FILE, KEY_FILE, PUBLIC_KEY_FILE, PublicKey, RawLines, SignedLine, Statement,
     hex, read_public_key,
@@ -59,15 +60,25 @@ fn rotate(data_dir: &Path) -> Result<PublicKey, CommandError> {
     public_key(data_dir)?;
     open_log(data_dir)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let log = Log::open(LogOptions::new(data_dir.join("log")))?;
-    let auditor = Auditor::start(log.clone(), AuditOptions::new(data_dir.join("audit")))?;
+    let (log, auditor) = open(data_dir)?;
     let changed = runtime.block_on(async {
         let changed = auditor.change_key().await;
-        let sealed = log.seal().await;
-        auditor.close().await;
-        sealed.and(log.close().await).and(changed)
+        close(&log, &auditor).await.and(changed)
     });
     Ok(changed?)
+}
+
+/// Opens a log for writing, as the server does: what is recorded is signed.
+pub fn open(data_dir: &Path) -> Result<(Log, Auditor), StorageError> {
+    let log = Log::open(LogOptions::new(data_dir.join("log")))?;
+    let auditor = Auditor::start(log.clone(), AuditOptions::new(data_dir.join("audit")))?;
+    Ok((log, auditor))
+}
+
+pub async fn close(log: &Log, auditor: &Auditor) -> Result<(), StorageError> {
+    log.seal().await?;
+    auditor.close().await;
+    log.close().await
 }
 
 /// Every line of the file: what it says, or what is wrong with it.

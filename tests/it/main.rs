@@ -7,6 +7,7 @@
 mod site;
 mod support;
 
+mod auditing;
 mod bounds;
 mod bursts;
 mod capture;
