@@ -73,7 +73,8 @@ async fn a_history_verifies_beside_its_server_and_after_it_and_a_changed_one_doe
     let segment = data.path().join("log/000001.seg");
     let true_bytes = std::fs::read(&segment).expect("the segment");
     let mut bytes = true_bytes.clone();
-    let middle = bytes.len() / 2;
+    // Behind the last event the segment holds room that was laid out in advance.
+    let middle = usize::try_from(ended["stored_bytes"].as_u64().expect("a number") / 2).expect("it is short");
     bytes[middle] ^= 1;
     std::fs::write(&segment, bytes).expect("it is written");
     let (report, code) = verify(&data, &[]).await;
@@ -148,7 +149,7 @@ async fn round(data: &DataDir) {
     let server = Server::start(Options::stdio().on(data)).await;
     let session_id = work(&server).await;
     server
-        .fault("click", json!({"session_id": session_id, "selector": "#none", "timeout_ms": 200}), "ELEMENT_NOT_FOUND")
+        .fault("click", json!({"session_id": session_id, "selector": "#none", "timeout": 200}), "ELEMENT_NOT_FOUND")
         .await;
     server.call("navigate", json!({"session_id": session_id})).await;
     let endless = json!({"session_id": session_id, "expression": "new Promise(() => {})"});
@@ -210,9 +211,13 @@ fn account_for(events: &[Value]) {
         assert!(entered.len() <= 1, "no call is made twice: {call:?}");
         let (accepted, settled) = (accepted[0], settled[0]);
         assert!(!accepted["data"]["arguments"].is_null() && accepted["data"]["tool"] == settled["data"]["tool"]);
+        // Reading a history does not become part of it.
+        let reads_history = accepted["data"]["tool"] == "list_events";
         let names_session = accepted["data"]["arguments"].to_string().contains("session_id");
-        assert!(!names_session || accepted["session_id"].is_string(), "{accepted}");
-        assert_eq!(accepted["session_id"], settled["session_id"]);
+        assert!(reads_history || !names_session || accepted["session_id"].is_string(), "{accepted}");
+        // A launch has no session yet when it is accepted.
+        let same = accepted["session_id"] == settled["session_id"];
+        assert!(same || accepted["data"]["tool"] == "launch_session", "{call:?}");
         let outcome = settled["data"]["outcome"].as_str().expect("an outcome");
         assert!(entered.is_empty() || outcome != "not_started", "{call:?}");
         *outcomes.entry(outcome.to_owned()).or_default() += 1;

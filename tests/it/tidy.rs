@@ -41,7 +41,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "storage/src/event/",
             "storage/src/log/opening.rs",
             "storage/src/upkeep/",
-            "storage/src/audit/auditor.rs",
+            "storage/src/audit/scribe.rs",
             "exporters/src/sample.rs",
         ],
     ),

@@ -229,30 +229,36 @@ fn forge_events(world: &World, dice: &mut Dice, chained: bool) -> Expected {
 
 /// One forgery of anything but single events.
 fn forge_files(world: &World, dice: &mut Dice, chained: bool) -> Expected {
-    let (log, audit) = (world.data().join("log"), world.data().join("audit"));
     match dice.below(12) {
-        0 => {
-            let mut forgery = Forgery::take_apart(world.data());
-            let last_seq = world.signed_through - 1 - dice.below(40);
-            forgery.cut_after(last_seq);
-            let left = forgery.hashes().last_key_value().map_or(0, |(seq, _)| *seq);
-            forgery.put_together(world.data(), chained);
-            Expected::Exactly(left + 1)
-        }
+        choice @ (0 | 3 | 4 | 10) => forge_log(world, dice, chained, choice),
         1 => {
             // The older copy of a segment, from before events were removed from it.
+            let log = world.data().join("log");
             std::fs::remove_file(log.join("000003-1.seg")).expect("it was written anew");
-            std::fs::write(log.join("000003.seg"), &world.unremoved[Path::new("log/000003.seg")])
-                .expect("it is written");
+            let older = &world.unremoved[Path::new("log/000003.seg")];
+            std::fs::write(log.join("000003.seg"), older).expect("it is written");
             Expected::Problem(Problem::Removal)
         }
         2 => {
             write_files(&world.older, world.data());
             Expected::WithSaved
         }
+        choice => forge_audit(world, dice, choice),
+    }
+}
+
+/// Events at an end, or runs of removed ones.
+fn forge_log(world: &World, dice: &mut Dice, chained: bool, choice: u64) -> Expected {
+    let mut forgery = Forgery::take_apart(world.data());
+    match choice {
+        0 => {
+            forgery.cut_after(world.signed_through - 1 - dice.below(40));
+            let left = forgery.hashes().last_key_value().map_or(0, |(seq, _)| *seq);
+            forgery.put_together(world.data(), chained);
+            Expected::Exactly(left + 1)
+        }
         3 => {
             // An event is said to be removed, and nothing says so on record.
-            let mut forgery = Forgery::take_apart(world.data());
             let places = forgery.places();
             let place = places[1 + dice.below(places.len() as u64 - 20) as usize];
             let seq = forgery.entry(place).seq();
@@ -262,9 +268,8 @@ fn forge_files(world: &World, dice: &mut Dice, chained: bool) -> Expected {
         }
         4 => {
             // What is told of removed events is told otherwise.
-            let mut forgery = Forgery::take_apart(world.data());
-            let entries = forgery.segments.iter_mut().flat_map(|segment| &mut segment.commits);
-            let runs = entries.flat_map(|commit| &mut commit.entries).filter_map(|entry| match entry {
+            let commits = forgery.segments.iter_mut().flat_map(|segment| &mut segment.commits);
+            let runs = commits.flat_map(|commit| &mut commit.entries).filter_map(|entry| match entry {
                 Entry::Removed(run) => Some(run),
                 Entry::Event { .. } => None,
             });
@@ -275,9 +280,21 @@ fn forge_files(world: &World, dice: &mut Dice, chained: bool) -> Expected {
             forgery.put_together(world.data(), chained);
             Expected::Exactly(seq)
         }
+        _ => {
+            // A leading segment goes, and the mark says that it was meant to.
+            forgery.drop_first_segment(world.data());
+            Expected::Problem(Problem::Removal)
+        }
+    }
+}
+
+/// The files beside the log.
+fn forge_audit(world: &World, dice: &mut Dice, choice: u64) -> Expected {
+    let audit = world.data().join("audit");
+    match choice {
         5 => {
-            std::fs::write(audit.join("checkpoints.jws"), &world.older[Path::new("audit/checkpoints.jws")])
-                .expect("written");
+            let older = &world.older[Path::new("audit/checkpoints.jws")];
+            std::fs::write(audit.join("checkpoints.jws"), older).expect("it is written");
             Expected::Problem(Problem::Checkpoint)
         }
         6 => forge_lines(&audit, dice),
@@ -294,18 +311,11 @@ fn forge_files(world: &World, dice: &mut Dice, chained: bool) -> Expected {
             Expected::Problem(Problem::Key)
         }
         9 => {
-            let name = ["key.pub", "checkpoints.jws", "trail"][dice.below(3) as usize];
+            let files =
+                [("key.pub", Problem::Key), ("checkpoints.jws", Problem::Checkpoint), ("trail", Problem::Trail)];
+            let (name, problem) = files[dice.below(3) as usize];
             std::fs::remove_file(audit.join(name)).expect("it goes");
-            let problems = [Problem::Key, Problem::Checkpoint, Problem::Trail];
-            Expected::Problem(
-                problems[["key.pub", "checkpoints.jws", "trail"].iter().position(|it| *it == name).unwrap_or(0)],
-            )
-        }
-        10 => {
-            // A leading segment goes, and the mark says that it was meant to.
-            let mut forgery = Forgery::take_apart(world.data());
-            forgery.drop_first_segment(world.data());
-            Expected::Problem(Problem::Removal)
+            Expected::Problem(problem)
         }
         _ => {
             std::fs::remove_dir_all(&audit).expect("it goes");
