@@ -12,7 +12,7 @@ use storage::upkeep::Subject;
 
 use super::options::{Kind, OPTIONS, OptionFacts, Reach};
 use super::resolve::{Flags, resolve};
-use super::{Command, Config, ConfigError, Environment, EraseOrder, ExportFormat, ExportOrder, TailOrder, auditing};
+use super::{Command, Config, ConfigError, Environment, EraseOrder, ExportFormat, ExportOrder, TailOrder};
 
 /// What the program was asked to do. `arguments` begin with the program's own name.
 ///
@@ -34,11 +34,6 @@ pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Comm
         Some(("export", given)) => export(given, environment),
         Some(("tail", given)) => tail(given, environment),
         Some(("erase", given)) => erase(given, environment),
-        Some(("verify", given)) => Ok(Command::Verify(auditing::verify(given, config(given, environment)?.data_dir))),
-        Some(("audit", given)) => {
-            let (name, given) = given.subcommand().unwrap_or(("key", given));
-            Ok(Command::Audit(auditing::audit(name, given, config(given, environment)?.data_dir)))
-        }
         Some(("doctor", given)) => Ok(Command::Doctor(config(given, environment)?)),
         Some(("config", given)) => {
             let given = given.subcommand_matches("show").unwrap_or(given);
@@ -61,8 +56,6 @@ fn command_line() -> clap::Command {
         .subcommand(export_command().arg(json()))
         .subcommand(tail_command().arg(json()))
         .subcommand(erase_command().arg(json()))
-        .subcommand(with_options(auditing::verify_command(), Reach::Every))
-        .subcommand(auditing::audit_command(&|command| with_options(command, Reach::Every)))
         .subcommand(
             config
                 .about("Show every option, its value and where it came from")
@@ -111,7 +104,11 @@ fn erase_command() -> clap::Command {
         .arg(text("session", "SESSION", "Session to erase, by its id"))
         .arg(text("owner", "OWNER", "Owner to erase, with all sessions and calls"))
         .group(clap::ArgGroup::new("subject").args(["session", "owner"]).required(true))
-        .arg(text("reason", "TEXT", "Why, for the record").required(true));
+        .arg(text("reason", "TEXT", "Why, for the record").required(true))
+        .arg(switch(
+            "wipe-free-space",
+            "Overwrite the disk's free space too, where files removed before still lie; slow",
+        ));
     with_options(command, Reach::Every)
 }
 
@@ -136,6 +133,7 @@ fn erase(given: &ArgMatches, environment: &Environment) -> Result<Command, Confi
         config: config(given, environment)?,
         subject,
         reason,
+        wipe_free_space: given.get_flag("wipe-free-space"),
         json: given.get_flag("json"),
     }))
 }

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 
 use crate::StorageError;
+use crate::shred::shred;
 
 const CHUNK_BYTES: usize = 256 * 1024;
 
@@ -33,12 +34,12 @@ pub(super) fn sync_directory(directory: &Path) -> Result<(), StorageError> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(StorageError::io("sync", directory))
 }
 
-/// Removes the files in `directory`; what is no file stays.
-pub(super) fn remove_files(directory: &Path) -> Result<(), StorageError> {
+/// Overwrites and removes the files in `directory`; what is no file stays.
+pub(super) fn shred_files(directory: &Path) -> Result<(), StorageError> {
     for entry in std::fs::read_dir(directory).map_err(StorageError::io("read", directory))? {
         let entry = entry.map_err(StorageError::io("read", directory))?;
         if entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
-            std::fs::remove_file(entry.path()).map_err(StorageError::io("remove", entry.path()))?;
+            shred(&entry.path())?;
         }
     }
     Ok(())
@@ -124,6 +125,13 @@ pub(super) fn length(file: &File, path: &Path) -> Result<u64, StorageError> {
 /// Whether nobody can reach the file's bytes by another name.
 pub(super) fn has_one_name(file: &File, path: &Path) -> Result<bool, StorageError> {
     Ok(file.metadata().map_err(StorageError::io("read", path))?.nlink() == 1)
+}
+
+/// Whether the file still is what lies at `path`.
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
+    let there = std::fs::symlink_metadata(path).map(|facts| (facts.dev(), facts.ino()));
+    let own = file.metadata().map(|facts| (facts.dev(), facts.ino()));
+    matches!((there, own), (Ok(there), Ok(own)) if there == own)
 }
 
 pub(super) fn make_private(file: &File, path: &Path) -> Result<(), StorageError> {

@@ -29,6 +29,7 @@ use crate::StorageError;
 use crate::disk::{DiskLevel, DiskWatch};
 use crate::ids::{ArtifactHandle, random_suffix};
 use crate::limits::ARTIFACT_BYTES_MAX;
+use crate::shred::shred;
 
 const HANDLE_PREFIX: &str = "art-";
 const HANDLE_DIGITS: usize = 32;
@@ -72,7 +73,7 @@ impl ArtifactStore {
         files::make_directory(directory)?;
         let unfinished = directory.join(UNFINISHED);
         files::make_directory(&unfinished)?;
-        files::remove_files(&unfinished)?;
+        files::shred_files(&unfinished)?;
         Ok(Self::new(directory, quota_bytes, None))
     }
 
@@ -221,7 +222,8 @@ impl ArtifactStore {
         let rest = files::length(&file, &path)?.saturating_sub(offset);
         let mut bytes = vec![0; length.min(usize::try_from(rest).unwrap_or(usize::MAX))];
         file.read_exact_at(&mut bytes, offset).map_err(StorageError::io("read", &path))?;
-        Ok(bytes)
+        // What was removed meanwhile may have been overwritten under the read.
+        if files::is_at(&file, &path) { Ok(bytes) } else { Err(StorageError::UnknownHandle) }
     }
 
     /// Bytes kept under the handle.
@@ -321,8 +323,9 @@ struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Usually it was renamed and is not there; what does stay is removed at the next opening.
-        let _ = std::fs::remove_file(&self.0);
+        // Usually it was renamed and is not there; what does stay is removed at the next opening. The
+        // bytes are overwritten, so that no copy outlives the content it is one of.
+        let _ = shred(&self.0);
     }
 }
 

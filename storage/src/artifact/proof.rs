@@ -52,7 +52,8 @@ impl Proven {
 
 impl ArtifactStore {
     /// # Errors
-    /// `StorageError::Altered` when the file's content is not what its handle stands for.
+    /// `StorageError::Altered` when the file's content is not what its handle stands for, and
+    /// `StorageError::UnknownHandle` when it was removed meanwhile, for then it is overwritten.
     pub(super) fn prove(&self, handle: &ArtifactHandle, file: &File, path: &Path) -> Result<(), StorageError> {
         let seen = Seen::of(file, path)?;
         if self.shared.proven.is(handle, seen) {
@@ -60,7 +61,12 @@ impl ArtifactStore {
         }
         let (_, digest) = files::hash(file, path, seen.bytes)?;
         if handle.as_str().strip_prefix(HANDLE_PREFIX) != Some(&hex(&digest)[..HANDLE_DIGITS]) {
-            return Err(StorageError::Altered { handle: handle.clone() });
+            let there = files::is_at(file, path);
+            return Err(if there {
+                StorageError::Altered { handle: handle.clone() }
+            } else {
+                StorageError::UnknownHandle
+            });
         }
         self.shared.proven.remember(handle, seen);
         Ok(())

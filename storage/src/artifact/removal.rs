@@ -36,22 +36,17 @@ pub enum Removal {
 }
 
 impl ArtifactStore {
-    /// Removes what is kept under `handle`, when its content was last put before `put_before`. With
-    /// `shredding`, its bytes are overwritten first. Whoever has it open reads on.
+    /// Removes what is kept under `handle`, when its content was last put before `put_before`, and
+    /// overwrites its bytes.
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub fn remove(
-        &self,
-        handle: &ArtifactHandle,
-        put_before: SystemTime,
-        shredding: bool,
-    ) -> Result<Removal, StorageError> {
+    pub fn remove(&self, handle: &ArtifactHandle, put_before: SystemTime) -> Result<Removal, StorageError> {
         let path = match self.path_of(handle) {
             Err(StorageError::UnknownHandle) => return Ok(Removal::Absent),
             path => path?,
         };
-        let _turn = self.shared.wanting();
+        let turn = self.shared.wanting();
         let file = match files::open_regular(&path) {
             Err(StorageError::Io { source, .. }) if is_absent(&source) => return Ok(Removal::Absent),
             file => file?,
@@ -60,11 +55,11 @@ impl ArtifactStore {
             return Ok(Removal::Wanted);
         }
         let bytes = files::length(&file, &path)?;
-        if shredding {
-            shred(&path)?;
-        } else {
-            std::fs::remove_file(&path).map_err(StorageError::io("remove", &path))?;
-        }
+        // Without its name first: a reader that meets zeros finds that the name is gone.
+        let unfinished = self.unfinished_path();
+        std::fs::rename(&path, &unfinished).map_err(StorageError::io("rename", &path))?;
+        drop(turn);
+        shred(&unfinished)?;
         if let Some(used) = self.shared.used_bytes().as_mut() {
             *used = used.saturating_sub(bytes);
         }

@@ -177,7 +177,7 @@ fn age(store: &ArtifactStore, handle: &ArtifactHandle) {
 fn removal_makes_room_and_takes_only_what_nobody_put_since() {
     let (_directory, store) = store();
     let kept = store.put(&vec![3; 700_000]).expect("it fits");
-    let remove = || store.remove(&kept.handle, hour_ago(), false).expect("it can be asked");
+    let remove = || store.remove(&kept.handle, hour_ago()).expect("it can be asked");
     assert_eq!(remove(), Removal::Wanted, "just put");
     age(&store, &kept.handle);
     store.put(&vec![3; 700_000]).expect("it is there already");
@@ -199,19 +199,19 @@ fn a_file_that_was_written_long_before_it_was_put_counts_from_its_putting() {
     let file = std::fs::File::open(&path).expect("it opens");
     file.set_modified(hour_ago() - Duration::from_secs(60)).expect("its time is set");
     let kept = store.put_file(&path).expect("it is kept");
-    assert_eq!(store.remove(&kept.handle, hour_ago(), false).expect("it can be asked"), Removal::Wanted);
+    assert_eq!(store.remove(&kept.handle, hour_ago()).expect("it can be asked"), Removal::Wanted);
 }
 
 #[test]
-fn shredding_overwrites_the_bytes_themselves() {
-    let (_directory, store) = store();
+fn removal_overwrites_the_bytes_themselves() {
+    let (directory, store) = store();
     let kept = store.put(b"content").expect("it is kept");
     let open = std::fs::File::open(store.path(&kept.handle).expect("it is there")).expect("it opens");
     let soon = SystemTime::now() + Duration::from_secs(60);
-    assert_eq!(store.remove(&kept.handle, soon, true).expect("it goes"), Removal::Removed { bytes: 7 });
+    assert_eq!(store.remove(&kept.handle, soon).expect("it goes"), Removal::Removed { bytes: 7 });
     let mut bytes = [1; 7];
     std::os::unix::fs::FileExt::read_exact_at(&open, &mut bytes, 0).expect("its length is as before");
-    assert_eq!(bytes, [0; 7]);
+    assert_eq!((bytes, unfinished(directory.path())), ([0; 7], 0));
 }
 
 #[test]

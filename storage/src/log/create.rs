@@ -10,7 +10,7 @@ use super::directory::Listing;
 use super::format::{LOG_ID_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark::{self, Mark};
 use super::recovery::Mended;
-use super::segment::{Segment, UNFINISHED};
+use super::segment::{Segment, UNFINISHED, overwrite};
 use super::storage_io::StorageIo;
 use super::{Durable, Position, chain};
 use crate::StorageError;
@@ -107,6 +107,8 @@ pub(super) fn remove_leftover(
     mended: &mut Vec<Mended>,
 ) -> Result<(), StorageError> {
     let path = directory.join(&name);
+    // It may hold a copy of events that were erased since.
+    overwrite(io, &path)?;
     io.remove(&path).map_err(StorageError::io("remove", &path))?;
     mended.push(Mended::LeftoverRemoved { name });
     Ok(())

@@ -13,7 +13,7 @@ use super::create;
 use super::directory::Listing;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::mark::{self, Mark};
-use super::segment::{Segment, overwrite};
+use super::segment::Segment;
 use super::segments::Held;
 use super::storage_io::{StorageFile, StorageIo};
 use super::tail::cut_tail;
@@ -362,7 +362,6 @@ impl Recovery<'_> {
         self.mark.write(mark_file).map_err(StorageError::io("write", mark_path))?;
         mark_file.sync_data().map_err(StorageError::io("sync", mark_path))?;
         for name in &self.leftovers {
-            overwrite(self.io, &self.directory.join(name))?;
             create::remove_leftover(self.io, self.directory, name.clone(), mended)?;
         }
         Ok(())

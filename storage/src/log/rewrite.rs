@@ -70,7 +70,8 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.named {
             // What cannot be removed now is removed when the log is opened.
-            let _ = self.io.remove(&self.path);
+            let _ = overwrite(&*self.io, &self.path)
+                .and_then(|()| self.io.remove(&self.path).map_err(StorageError::io("remove", &self.path)));
         }
     }
 }

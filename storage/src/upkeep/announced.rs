@@ -36,12 +36,6 @@ struct Note {
     after_seq: u64,
 }
 
-/// Segment and generation of a removal that was announced and perhaps not done, in upkeep's directory.
-pub(crate) fn pending(directory: &Path) -> Option<(u32, u64)> {
-    let text = std::fs::read_to_string(Announced::within(directory).path).ok()?;
-    Note::parse(&text).map(|note| (note.segment, note.generation))
-}
-
 impl Announced {
     pub fn within(directory: &Path) -> Self {
         Self { path: directory.join("announced") }
@@ -152,7 +146,8 @@ fn context(view: &EventView<'_>) -> Context {
     }
 }
 
-/// Commits a few at a time: a segment may hold events of very many sessions.
+/// Commits a few at a time: a segment may hold events of very many sessions. On stable storage when
+/// this returns, whatever the log promises others.
 fn commit(log: &Log, runtime: &Runtime, drafts: Vec<Draft>) -> Result<(), StorageError> {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for draft in drafts {
@@ -163,5 +158,8 @@ fn commit(log: &Log, runtime: &Runtime, drafts: Vec<Draft>) -> Result<(), Storag
             bytes = 0;
         }
     }
-    if batch.is_empty() { Ok(()) } else { runtime.block_on(log.commit(batch)).map(|_| ()) }
+    if !batch.is_empty() {
+        runtime.block_on(log.commit(batch))?;
+    }
+    runtime.block_on(log.sync())
 }

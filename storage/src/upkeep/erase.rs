@@ -19,7 +19,7 @@ use crate::event::removed::{Portion, from_json, to_json};
 use crate::event::{Clean, Context, Draft, EventView, Kind, Payload, ValueRef};
 use crate::limits::ERASURE_PATHS_MAX;
 use crate::log::{Log, SegmentFacts};
-use crate::shred::{shred, shred_directory};
+use crate::shred::{overwrite_free_space, shred, shred_directory};
 use crate::upkeep::announced::Announced;
 use crate::upkeep::inventory::Inventory;
 use crate::upkeep::plan::Reason;
@@ -37,6 +37,9 @@ pub struct Erasure {
     pub subject: Subject,
     pub by: Clean,
     pub note: Clean,
+    /// Overwrites the free space of the disk at the end: what browsers and the file system removed
+    /// before lies there. Takes as long as filling the disk does.
+    pub wipe_free_space: bool,
 }
 
 /// What was done.
@@ -66,8 +69,7 @@ pub fn erase(data_dir: &Path, log: &Log, erasure: &Erasure) -> Result<Erased, St
         runtime: runtime.map_err(StorageError::io("prepare erasing in", data_dir))?,
     };
     let artifacts = data_dir.join("artifacts");
-    // What never got its name may hold anything.
-    shred_directory(&artifacts.join("tmp"))?;
+    // Opening overwrites what never got its name.
     let artifacts = ArtifactStore::open(&artifacts, u64::MAX)?;
     let mark = erasure.subject.mark(log.log_id());
     let mut eraser = Eraser {
@@ -84,6 +86,9 @@ pub fn erase(data_dir: &Path, log: &Log, erasure: &Erasure) -> Result<Erased, St
     }
     remove_torn(&data_dir.join("log"))?;
     eraser.remove_unnamed(&artifacts)?;
+    if erasure.wipe_free_space {
+        overwrite_free_space(data_dir)?;
+    }
     Ok(eraser.erased)
 }
 
@@ -180,7 +185,8 @@ impl Eraser<'_> {
         }
         let arguments = view.get("arguments").and_then(ValueRef::as_str).unwrap_or_default();
         let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-        self.erased.paths.extend(arguments.get("path").and_then(|path| path.as_str()).map(str::to_owned));
+        let members = arguments.as_object().into_iter().flatten().filter(|(name, _)| name.ends_with("path"));
+        self.erased.paths.extend(members.filter_map(|(_, path)| path.as_str()).map(str::to_owned));
     }
 
     fn rewrite(&mut self, facts: &SegmentFacts, selection: &Selection) -> Result<(), StorageError> {
@@ -212,7 +218,7 @@ impl Eraser<'_> {
         let ever = SystemTime::now() + Duration::from_secs(CLOCK_SKEW_SECONDS);
         for mut candidates in unnamed::batches(artifacts, ever)? {
             self.rewriting.inventory.strike_out_held(&self.rewriting.log.reader(), &mut candidates)?;
-            let gone = unnamed::remove(artifacts, &candidates, ever, true)?;
+            let gone = unnamed::remove(artifacts, &candidates, ever)?;
             self.erased.artifacts += gone.count;
             self.erased.artifact_bytes += gone.bytes;
         }

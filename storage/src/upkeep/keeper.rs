@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::StorageError;
 use crate::artifact::ArtifactStore;
 use crate::event::catalog::SessionWarning;
-use crate::event::{Clean, Context, Draft, Symbol};
+use crate::event::{Class, Clean, Context, Draft, Symbol};
 use crate::limits::{ARTIFACT_ORPHAN_SECONDS, ARTIFACT_PIN_SECONDS};
 use crate::log::{Log, SegmentFacts};
 use crate::time::Clock;
@@ -25,6 +25,9 @@ use crate::upkeep::policy::Policy;
 use crate::upkeep::rewriting::{Outcome, Rewriting};
 use crate::upkeep::tally::Grounds;
 use crate::upkeep::unnamed;
+
+/// Kinds up to this number are what the log says of itself.
+const OWN_KIND_MAX: u16 = 9;
 
 /// What upkeep works on.
 pub struct Parts {
@@ -118,12 +121,31 @@ impl Keeper {
     fn take(&mut self, step: Step, number: u32) -> Result<(), StorageError> {
         let Some(facts) = self.facts(number)? else { return Ok(()) };
         let (outcome, reason) = match step {
-            Step::DropBefore(_) => (self.rewriting.drop_whole(&facts, &Grounds::plain(Reason::Age))?, Reason::Age),
+            Step::DropBefore(_) => return self.drop_oldest(&facts),
             Step::Compress(_) => (self.rewrite(&facts, None, Reason::Age)?, Reason::Age),
             Step::Remove { class, reason, .. } => (self.rewrite(&facts, Some(class), reason)?, reason),
         };
+        self.note(&facts, reason, outcome);
+        Ok(())
+    }
+
+    /// The segment is emptied first, so that its bytes are overwritten while nobody waits; where there
+    /// is no room for that it goes as it is.
+    fn drop_oldest(&mut self, facts: &SegmentFacts) -> Result<(), StorageError> {
+        match self.rewrite(facts, Some(Class::Audit), Reason::Age) {
+            Ok(outcome) => self.note(facts, Reason::Age, outcome),
+            Err(error) if error.is_full() || matches!(error, StorageError::Limit { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let Some(facts) = self.facts(facts.number)? else { return Ok(()) };
+        let outcome = self.rewriting.drop_whole(&facts, &Grounds::plain(Reason::Age))?;
+        self.note(&facts, Reason::Age, outcome);
+        Ok(())
+    }
+
+    fn note(&mut self, facts: &SegmentFacts, reason: Reason, outcome: Outcome) {
         tracing::info!(
-            segment = number,
+            segment = facts.number,
             removed = outcome.removed.iter().sum::<u64>(),
             bytes_before = outcome.bytes_before,
             bytes_after = outcome.bytes_after,
@@ -131,19 +153,14 @@ impl Keeper {
         );
         self.counts.add(reason, &outcome);
         self.released.extend(outcome.handles);
-        Ok(())
     }
 
-    fn rewrite(
-        &mut self,
-        facts: &SegmentFacts,
-        most: Option<crate::event::Class>,
-        reason: Reason,
-    ) -> Result<Outcome, StorageError> {
+    /// Without the events of that class and of those that weigh less; what the log says of itself stays.
+    fn rewrite(&mut self, facts: &SegmentFacts, most: Option<Class>, reason: Reason) -> Result<Outcome, StorageError> {
         let (grounds, number) = (Grounds::plain(reason), facts.number);
         self.rewriting.rewrite(
             facts,
-            &mut |_, class| most.is_some_and(|most| class <= most),
+            &mut |view, class| most.is_some_and(|most| class <= most) && view.kind_number > OWN_KIND_MAX,
             &|tally, generation| tally.by_session(&grounds, number, generation),
             &|_| Ok(()),
         )
@@ -157,7 +174,7 @@ impl Keeper {
     /// Seals the segment being written when it holds something that will have its time and is old
     /// enough. What the log says of itself alone is no reason to.
     fn seal_in_time(&self) -> Result<(), StorageError> {
-        const OWN_KINDS: u128 = (1 << 10) - 1;
+        const OWN_KINDS: u128 = (1 << (OWN_KIND_MAX + 1)) - 1;
         let Some(age) = self.parts.policy.segment_age() else { return Ok(()) };
         let reader = self.parts.log.reader();
         let Some(active) = reader.segments()?.pop() else { return Ok(()) };
@@ -218,7 +235,7 @@ impl Keeper {
         let put_before = SystemTime::now().checked_sub(unless_within).unwrap_or(SystemTime::UNIX_EPOCH);
         self.rewriting.runtime.block_on(self.parts.log.commit(Vec::new()))?;
         self.rewriting.inventory.strike_out_held(&self.parts.log.reader(), &mut candidates)?;
-        let gone = unnamed::remove(&self.parts.artifacts, &candidates, put_before, false)?;
+        let gone = unnamed::remove(&self.parts.artifacts, &candidates, put_before)?;
         self.counts.artifacts_removed += gone.count;
         self.counts.artifact_bytes_removed += gone.bytes;
         Ok(())

@@ -38,11 +38,10 @@ pub fn remove(
     artifacts: &ArtifactStore,
     unnamed: &HashSet<Handle>,
     put_before: SystemTime,
-    shredding: bool,
 ) -> Result<Gone, StorageError> {
     let mut gone = Gone::default();
     for handle in unnamed {
-        let removal = artifacts.remove(&handle_text(*handle).into(), put_before, shredding)?;
+        let removal = artifacts.remove(&handle_text(*handle).into(), put_before)?;
         if let Removal::Removed { bytes } = removal {
             gone.count += 1;
             gone.bytes += bytes;

@@ -84,7 +84,7 @@ fn what_is_removed_is_on_record_by_owner_session_kind_and_level() {
     let whole: Vec<_> =
         world.removals().into_iter().filter(|(_, removed)| removed.generation == WHOLE_SEGMENT).collect();
     let whose: Vec<&str> = whole.iter().map(|(whose, _)| whose.as_str()).collect();
-    assert_eq!(whose, ["-/-", "-/s-2", "ann/s-1"], "nothing was left that said whose the second session was");
+    assert_eq!(whose, ["-/-", "-/s-1", "-/s-2"], "gaps, of which nothing is left that says whose they are");
     let told: u64 = world.removals().iter().filter(|(_, removed)| removed.segment == 1).map(|(_, r)| r.count).sum();
     assert_eq!(told, world.log.reader().first_seq() - 1, "every number of the segment is accounted for");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::StorageError;
 use crate::artifact::ArtifactStore;
+use crate::audit::verify::{VerifyOptions, verify};
 use crate::event::catalog::LogRemoved;
 use crate::event::codec::ContextField;
 use crate::event::removed::{Portion, from_json};
@@ -104,7 +105,11 @@ impl World {
         self.clock.set_micros(self.clock.now_micros() + days * DAY_MICROS);
     }
 
+    /// Everything that the log tells; the verifier finds nothing wrong with it.
     pub fn told(&self) -> Told {
+        let report = verify(&VerifyOptions::new(self.directory.path()), &mut |_| {}).expect("it can be read");
+        let findings: Vec<_> = report.findings.iter().filter(|finding| finding.problem.is_of_events()).collect();
+        assert!(findings.is_empty(), "{findings:?}");
         tell(&self.log.reader()).expect("the log is whole")
     }
 
