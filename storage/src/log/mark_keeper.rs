@@ -47,7 +47,7 @@ struct State {
 }
 
 impl MarkKeeper {
-    /// `latest` is the mark that `file` holds, and it is on stable storage. Nobody syncs it before
+    /// `latest` is the mark that `file` holds. Nobody syncs it before
     /// [`MarkKeeper::settle`] does, unless a thread is started.
     pub fn new(latest: Mark, file: Arc<dyn StorageFile>, path: PathBuf) -> Self {
         let state = State {

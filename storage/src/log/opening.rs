@@ -90,6 +90,9 @@ impl Log {
             durability: options.durability,
             unsynced: Unsynced::default(),
         };
+        // Whoever writes a segment anew or drops one counts on a mark that does not lie before it, and
+        // the one that was read may be in memory only.
+        writer.marks.advance(recovered.durable, was_clean)?;
         let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
         let marks = writer.marks.sync_handle();
         let (directory, group_bytes) = (directory.clone(), REWRITE_GROUP_BYTES);

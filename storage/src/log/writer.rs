@@ -259,6 +259,8 @@ impl Writer {
         if self.segments.oldest().is_some_and(|first| first.number() == number) {
             return Ok(Ok(()));
         }
+        // Among what is written may be the events that tell of this removal.
+        self.sync_written()?;
         self.marks.retain_from(number, oldest.header.first_seq)?;
         self.marks.settle()?;
         self.segments.drop_before(number);

@@ -18,9 +18,13 @@ pub struct Book {
     records: Vec<Vec<u8>>,
     /// The chain hash before the first event, and after each that was seen.
     chain: Vec<[u8; 32]>,
-    /// The highest number that was acknowledged.
+    /// The highest number that was acknowledged: it survives the death of the process.
     pub acknowledged: u64,
-    /// Bodies of requests that may be recorded, oldest first.
+    /// The highest number that is known to be synced: it survives a power cut.
+    pub synced: u64,
+    /// Records behind those that may have been lost with the power, oldest first.
+    unsynced: VecDeque<Vec<u8>>,
+    /// Bodies of requests that may be recorded behind all of those, oldest first.
     pub doubtful: VecDeque<Vec<Vec<u8>>>,
     /// Events of the first of them that were seen already.
     seen_of_first: usize,
@@ -62,6 +66,26 @@ impl Book {
         (events - self.seen_of_first) as u64
     }
 
+    /// Everything up to there was acknowledged and synced.
+    pub fn ensure(&mut self, last_seq: u64) {
+        self.acknowledged = self.acknowledged.max(last_seq);
+        self.synced = self.synced.max(last_seq);
+    }
+
+    /// What was acknowledged without being synced is in doubt again.
+    pub fn doubt_unsynced(&mut self) {
+        let unsynced = self.records.split_off((self.synced as usize).min(self.records.len()));
+        for record in unsynced.into_iter().rev() {
+            self.unsynced.push_front(record);
+        }
+        self.chain.truncate(self.records.len() + 1);
+        self.acknowledged = self.acknowledged.min(self.synced);
+        let views = self.records.iter().rev().flat_map(|record| EventView::split_from(record));
+        let opened = views.filter_map(|(event, _)| LogOpened::take(&event).ok()).next();
+        self.epoch = opened.map_or(0, |opened| opened.epoch);
+        (self.clean, self.opened_clean) = (None, false);
+    }
+
     pub fn has_doubts(&self) -> bool {
         !self.removals_in_doubt.is_empty() || !self.first_seqs_in_doubt.is_empty()
     }
@@ -84,7 +108,12 @@ impl Book {
         }
         assert_eq!(event.seq, self.last_seq() + 1, "a number is left out");
         assert!(self.times.contains(&event.recorded_at_micros), "event {} bears a time that never was", event.seq);
+        let is_known = self.unsynced.pop_front().is_some_and(|record| record == event.record);
+        if !is_known {
+            self.unsynced.clear();
+        }
         match event.kind() {
+            _ if is_known => self.meet_again(event),
             Some(Kind::LogOpened) => self.meet_opening(event),
             Some(Kind::LogSealed) => assert_eq!(self.seen_of_first, 0, "a request is torn"),
             Some(Kind::LogRecovered) => self.meet_recovery(event),
@@ -93,6 +122,15 @@ impl Book {
         }
         self.chain.push(chain::next(&self.chain_after(self.last_seq()), event.record));
         self.records.push(event.record.to_vec());
+    }
+
+    /// What might have been lost was not.
+    fn meet_again(&mut self, event: &EventView<'_>) {
+        self.opened_clean = false;
+        if let Ok(opened) = LogOpened::take(event) {
+            self.epoch = opened.epoch;
+            self.opened_behind = self.last_seq();
+        }
     }
 
     fn meet_opening(&mut self, event: &EventView<'_>) {
@@ -167,6 +205,9 @@ impl Book {
             self.first_seq
         );
         self.first_seq = first_seq;
+        // What was not there by now never will be.
+        self.unsynced.clear();
+        self.doubtful.clear();
         for doubt in std::mem::take(&mut self.removals_in_doubt) {
             let left: BTreeSet<u64> = doubt.range(first_seq..).copied().collect();
             if !left.is_empty() && left.is_subset(gone) {

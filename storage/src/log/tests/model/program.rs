@@ -17,6 +17,7 @@ pub enum Step {
     Kill,
     TurnClock,
     Outside,
+    Sync,
     Roll,
     Rewrite,
     Install,
@@ -29,7 +30,7 @@ pub enum Step {
 }
 
 /// The steps of a random program, and how likely each is.
-const STEPS: [(Step, usize); 18] = [
+const STEPS: [(Step, usize); 19] = [
     (Step::Commit, 10),
     (Step::Offer, 4),
     (Step::Flush, 2),
@@ -39,6 +40,7 @@ const STEPS: [(Step, usize); 18] = [
     (Step::LetGo, 1),
     (Step::Kill, 2),
     (Step::TurnClock, 2),
+    (Step::Sync, 2),
     (Step::Roll, 3),
     (Step::Rewrite, 5),
     (Step::Install, 4),
@@ -152,10 +154,14 @@ impl World {
         let Some(reader) = &self.outside else { return };
         let durable = reader.durable().expect("it is known").last_seq;
         self.trace.push(format!("looked from outside, up to {durable}"));
+        // Even a power cut takes nothing away that was shown here.
+        let shown = self.book.last_seq().min(durable);
+        self.book.synced = self.book.synced.max(shown);
         if durable > self.book.last_seq() {
             self.book.meet_log(reader.log_id());
             // Shown without having been acknowledged: it must stay all the same.
             absorb(&mut self.book, reader);
+            self.book.synced = durable;
         }
         if !self.book.has_doubts() {
             check_from_anywhere(&self.book, reader, &mut self.dice, true).expect("it is whole");

@@ -18,6 +18,7 @@ impl World {
             Step::Read => self.read(running),
             Step::TurnClock => self.turn_clock(),
             Step::Outside => self.look_from_outside(),
+            Step::Sync => self.sync(running),
             Step::Roll => self.roll(running),
             Step::Rewrite => self.rewrite(running),
             Step::Install => self.install(running),
@@ -70,6 +71,9 @@ impl World {
                 assert!(!sync_failed, "a sync failed and what it was for is acknowledged");
                 assert_eq!((appended.first_seq, appended.last_seq), (last_seq + 1 - count, last_seq));
                 self.book.acknowledged = last_seq;
+                if !self.by_interval() {
+                    self.book.ensure(last_seq);
+                }
             }
             Err(error @ StorageError::Full { .. }) => {
                 running.excuse(&error);
@@ -129,7 +133,7 @@ impl World {
                 absorb(&mut self.book, &running.log.reader());
                 running.process.plan(plan);
                 assert_eq!(self.book.doubtful_events(), 0, "what was accepted is neither there nor counted");
-                self.book.acknowledged = self.book.last_seq();
+                self.book.ensure(self.book.last_seq());
                 self.book.clean = Some(true);
             }
             Err(error) => {
@@ -146,7 +150,7 @@ impl World {
         running.queue.abandon();
         while running.serve() {}
         if !running.is_excused() {
-            self.book.acknowledged = self.book.last_seq() + self.book.doubtful_events();
+            self.book.ensure(self.book.last_seq() + self.book.doubtful_events());
         }
         true
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::super::super::queue::Queue;
 use super::super::super::writer::Writer;
-use super::super::super::{Log, LogOptions, Reader};
+use super::super::super::{Durability, Log, LogOptions, Reader};
 use super::super::Dice;
 use super::super::simulated_disk::{Mishap, Plan, Process, SimulatedDisk};
 use super::book::Book;
@@ -19,6 +19,9 @@ use crate::StorageError;
 use crate::audit::verify::{Finding, Problem, VerifyOptions, verify};
 use crate::limits::QUEUE_BYTES_MAX;
 use crate::time::{Clock, ManualClock};
+
+/// So long that only steps make it sync.
+const BY_INTERVAL: Durability = Durability::Interval { millis: 86_400_000 };
 
 pub struct World {
     pub dice: Dice,
@@ -57,6 +60,7 @@ impl World {
         let clock = Arc::new(ManualClock::default());
         let options = LogOptions {
             segment_bytes: [1024, 2048, 6000][dice.below(3) as usize],
+            durability: if dice.one_in(3) { BY_INTERVAL } else { Durability::Commit },
             // Hardly more than the largest request, or more than all of them.
             queue_bytes_max: if dice.one_in(3) { 8000 } else { QUEUE_BYTES_MAX },
             clock: clock.clone(),
@@ -79,6 +83,11 @@ impl World {
 
     pub fn move_clock(&mut self, micros: i64) {
         self.set_clock(self.clock.now_micros() + micros);
+    }
+
+    /// Whether what is acknowledged may still not be synced.
+    pub fn by_interval(&self) -> bool {
+        self.options.durability != Durability::Commit
     }
 
     pub fn note(&mut self, text: impl Into<String>) {
@@ -138,6 +147,11 @@ impl World {
             self.disk.cut_power();
         } else if self.dice.one_in(3) {
             self.disk.forget_lost();
+        } else {
+            return;
+        }
+        if self.by_interval() {
+            self.book.doubt_unsynced();
         }
     }
 }
