@@ -7,11 +7,10 @@ use std::io::Write;
 
 use serde_json::json;
 use storage::event::Clean;
-use storage::log::{Log, LogOptions};
 use storage::time::rfc3339;
 use storage::upkeep::{self, Erased, Erasure, Subject};
 
-use super::{CommandError, EXIT_NOTHING_THERE, EXIT_USAGE, open_log};
+use super::{CommandError, EXIT_NOTHING_THERE, EXIT_USAGE, audit, open_log};
 use crate::config::EraseOrder;
 use crate::redact::Redactor;
 
@@ -31,9 +30,9 @@ pub fn erase(order: &EraseOrder, out: &mut dyn Write) -> Result<(), CommandError
         wipe_free_space: order.wipe_free_space,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let log = Log::open(LogOptions::new(data_dir.join("log")))?;
+    let (log, auditor) = audit::open(data_dir)?;
     let erased = upkeep::erase(data_dir, &log, &erasure)?;
-    runtime.block_on(log.close())?;
+    runtime.block_on(audit::close(&log, &auditor))?;
     let name = match &order.subject {
         Subject::Session(session) => format!("session {session}"),
         Subject::Owner(owner) => format!("owner {owner}"),

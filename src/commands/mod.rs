@@ -1,9 +1,10 @@
 //! Commands that end by themselves: they read a data directory, print, and say how it went by an exit
 //! code of sysexits(3).
 //!
-//! All but `erase` only read a data directory, so they work beside a running server. A reader that closes
-//! its end of the pipe early has seen enough: that is a good end.
+//! All but `erase` and `audit key --rotate` only read a data directory, so they work beside a running
+//! server. A reader that closes its end of the pipe early has seen enough: that is a good end.
 
+mod audit;
 mod doctor;
 mod erase;
 mod export;
@@ -13,6 +14,7 @@ mod show_config;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -55,6 +57,8 @@ fn perform(command: Command, out: &mut dyn Write) -> Result<(), CommandError> {
         Command::Export(order) => export::export(&order, out),
         Command::Erase(order) => erase::erase(&order, out),
         Command::Tail(order) => tail::tail(&order, out),
+        Command::Verify(order) => verify::verify(&order, out),
+        Command::Audit(order) => audit::audit(&order, out),
         Command::Doctor(config) => doctor::doctor(&config, out),
         Command::Serve(_) => Err(CommandError::new(EXIT_USAGE, "serve is not a command that ends by itself")),
     }

@@ -12,7 +12,7 @@ use storage::upkeep::Subject;
 
 use super::options::{Kind, OPTIONS, OptionFacts, Reach};
 use super::resolve::{Flags, resolve};
-use super::{Command, Config, ConfigError, Environment, EraseOrder, ExportFormat, ExportOrder, TailOrder};
+use super::{Command, Config, ConfigError, Environment, EraseOrder, ExportFormat, ExportOrder, TailOrder, auditing};
 
 /// What the program was asked to do. `arguments` begin with the program's own name.
 ///
@@ -34,6 +34,11 @@ pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Comm
         Some(("export", given)) => export(given, environment),
         Some(("tail", given)) => tail(given, environment),
         Some(("erase", given)) => erase(given, environment),
+        Some(("verify", given)) => Ok(Command::Verify(auditing::verify(given, config(given, environment)?.data_dir))),
+        Some(("audit", given)) => {
+            let (name, given) = given.subcommand().unwrap_or(("key", given));
+            Ok(Command::Audit(auditing::audit(name, given, config(given, environment)?.data_dir)))
+        }
         Some(("doctor", given)) => Ok(Command::Doctor(config(given, environment)?)),
         Some(("config", given)) => {
             let given = given.subcommand_matches("show").unwrap_or(given);
@@ -56,6 +61,8 @@ fn command_line() -> clap::Command {
         .subcommand(export_command().arg(json()))
         .subcommand(tail_command().arg(json()))
         .subcommand(erase_command().arg(json()))
+        .subcommand(with_options(auditing::verify_command(), Reach::Every))
+        .subcommand(auditing::audit_command(&|command| with_options(command, Reach::Every)))
         .subcommand(
             config
                 .about("Show every option, its value and where it came from")

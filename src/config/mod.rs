@@ -6,6 +6,7 @@
 //! with every problem named, never with the first alone.
 
 mod arguments;
+mod auditing;
 mod environment;
 pub mod options;
 mod resolve;
@@ -34,6 +35,8 @@ pub enum Command {
     Export(ExportOrder),
     Tail(TailOrder),
     Erase(EraseOrder),
+    Verify(VerifyOrder),
+    Audit(AuditOrder),
     /// `config show`.
     ShowConfig {
         config: Config,
@@ -138,6 +141,33 @@ pub struct EraseOrder {
     pub reason: String,
     pub wipe_free_space: bool,
     pub json: bool,
+}
+
+/// `pageledger verify`.
+#[derive(Debug)]
+pub struct VerifyOrder {
+    pub data_dir: PathBuf,
+    /// Checkpoints, or files of them.
+    pub from: Vec<String>,
+    /// A public key, or a file that holds one.
+    pub key: Option<String>,
+    pub json: bool,
+}
+
+/// `pageledger audit`.
+#[derive(Debug)]
+pub struct AuditOrder {
+    pub data_dir: PathBuf,
+    pub question: AuditQuestion,
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditQuestion {
+    Key,
+    RotateKey,
+    Checkpoints,
+    Checkpoint,
 }
 
 /// Why the program cannot start as asked: all of it. Exit code 64.

@@ -2,7 +2,7 @@
 //! verifier that needs only the files.
 //!
 //! Read in this order: [`checkpoint`] (what is signed), [`jws`] (how), [`key`] (by what), [`lines`] and
-//! [`trail`] (the files), [`book`] (who writes them), [`auditor`] (when).
+//! [`trail`] (the files), [`book`] (who writes them), [`auditor`] and [`scribe`] (when), [`verify`].
 //!
 //! ```text
 //! <data>/audit/key               the private key, 32 bytes, readable by its owner alone
@@ -17,6 +17,7 @@ mod checkpoint;
 mod jws;
 mod key;
 mod lines;
+mod scribe;
 #[cfg(test)]
 mod tests;
 mod trail;

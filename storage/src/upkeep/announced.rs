@@ -36,6 +36,12 @@ struct Note {
     after_seq: u64,
 }
 
+/// Segment and generation of a removal that was announced and perhaps not done, in upkeep's directory.
+pub(crate) fn pending(directory: &Path) -> Option<(u32, u64)> {
+    let text = std::fs::read_to_string(Announced::within(directory).path).ok()?;
+    Note::parse(&text).map(|note| (note.segment, note.generation))
+}
+
 impl Announced {
     pub fn within(directory: &Path) -> Self {
         Self { path: directory.join("announced") }

@@ -1,8 +1,9 @@
 //! A log that nobody changed verifies: while it is written, after crashes, without its last moments,
 //! and against what was kept elsewhere.
 
+use super::super::key::AuditKey;
 use super::super::verify::{Problem, Report, VerifyOptions, verify};
-use super::super::{CHECKPOINTS_FILE, SignedLine};
+use super::super::{CHECKPOINTS_FILE, Checkpoint, KeyChange, SignedLine, Statement};
 use super::{World, append, close};
 
 fn report(world: &World) -> Report {
@@ -88,4 +89,99 @@ async fn lines_that_a_crash_cut_short_are_no_findings() {
     std::fs::write(&path, bytes).expect("it is written");
     let report = report(&world);
     assert_eq!((report.findings.len(), report.torn_checkpoint_bytes), (0, 8));
+}
+
+#[tokio::test]
+async fn any_two_saved_checkpoints_agree_over_changes_of_key() {
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    let mut keys = vec![auditor.health().key.expect("a key")];
+    for _ in 0..3 {
+        append(&log, 20).await;
+        auditor.cover(log.health().last_seq).await.expect("it is covered");
+        keys.push(auditor.change_key().await.expect("it is changed"));
+    }
+    close(&log, &auditor).await;
+    let saved: Vec<_> = world.lines().into_iter().filter(|line| line.checkpoint().is_some()).collect();
+    let with = |key, saved: &[SignedLine]| {
+        let options = VerifyOptions { key, saved: saved.to_vec(), ..VerifyOptions::new(world.path()) };
+        verify(&options, &mut |_| {}).expect("it can be read")
+    };
+    for key in &keys {
+        let sound = with(Some(*key), &saved);
+        assert_eq!((sound.findings.as_slice(), sound.keys.as_slice()), ([].as_slice(), keys.as_slice()), "{key}");
+    }
+    for (position, first) in saved.iter().enumerate() {
+        for second in &saved[position + 1..] {
+            assert_eq!(with(None, &[first.clone(), second.clone()]).findings, []);
+        }
+    }
+    // The same place with another chain, signed by a stranger.
+    let forged = forged(saved[1].checkpoint().expect("a checkpoint"), [7; 32]);
+    assert!(with(None, &[forged]).findings.iter().any(|finding| finding.problem == Problem::Key));
+}
+
+/// A checkpoint that states another chain, signed by a stranger.
+fn forged(checkpoint: &Checkpoint, secret: [u8; 32]) -> SignedLine {
+    let statement = Statement::Checkpoint(Checkpoint { chain: [1; 32], ..checkpoint.clone() });
+    SignedLine::read(&statement.sign(&AuditKey::from_secret(secret))).expect("it is sound by itself")
+}
+
+#[tokio::test]
+async fn lines_that_a_stranger_signed_are_found_wherever_they_stand() {
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    append(&log, 20).await;
+    close(&log, &auditor).await;
+    let path = world.audit().join(CHECKPOINTS_FILE);
+    let true_lines = std::fs::read_to_string(&path).expect("it is text");
+    let lines = world.lines();
+    let stranger = AuditKey::from_secret([7; 32]);
+    let last = lines.last().expect("a line");
+    let checkpoint = last.checkpoint().expect("a checkpoint").clone();
+    let next = Checkpoint { previous: Some(last.digest), since_seq: checkpoint.seq, ..checkpoint.clone() };
+    let change = KeyChange {
+        log_id: checkpoint.log_id.clone(),
+        seq: checkpoint.seq,
+        at_micros: 0,
+        next_key: stranger.public(),
+        previous: Some(last.digest),
+    };
+    let appended = [
+        // The stranger signs on, or names itself as the next key.
+        Statement::Checkpoint(next).sign(&stranger),
+        Statement::KeyChange(change).sign(&stranger),
+    ];
+    for line in appended {
+        std::fs::write(&path, format!("{true_lines}{line}\n")).expect("it is written");
+        let found = report(&world);
+        assert!(problems(&found).contains(&Problem::Key), "{:?}", found.findings);
+        assert_eq!(found.signed_through, checkpoint.seq, "what was signed before still holds");
+    }
+}
+
+#[tokio::test]
+async fn a_history_made_anew_without_the_key_is_found_by_what_was_kept_elsewhere() {
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    append(&log, 20).await;
+    close(&log, &auditor).await;
+    let (saved, key) = (world.lines(), world.lines()[0].key);
+    for part in ["log", "audit"] {
+        std::fs::remove_dir_all(world.path().join(part)).expect("it goes");
+    }
+    // Another log under the same roof, with a key of its own: consistent in itself.
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    append(&log, 20).await;
+    close(&log, &auditor).await;
+    assert_eq!(report(&world).findings, [], "by itself it shows nothing");
+    for (key, saved) in [(Some(key), &saved[..0]), (None, &saved[1..2])] {
+        let options = VerifyOptions { key, saved: saved.to_vec(), ..VerifyOptions::new(world.path()) };
+        let found = verify(&options, &mut |_| {}).expect("it can be read");
+        assert!(!found.is_sound() && found.signed_through == 0, "{:?}", found.findings);
+    }
 }

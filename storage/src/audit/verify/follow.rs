@@ -20,6 +20,9 @@ pub(super) struct Standing {
     hash: Digest,
     /// `hash` is not known: events before are unreadable or missing.
     blind: bool,
+    /// Where the hashes stored beside the events still are, after a change that was told already: as
+    /// long as they lead on from there they are no change of their own.
+    aside: Option<Digest>,
     /// From here on the hash is known to be wrong.
     astray: Option<Astray>,
     /// Up to here the hash was right.
@@ -38,7 +41,7 @@ struct Astray {
 
 impl Standing {
     fn after(seq: u64, hash: Digest) -> Self {
-        Self { seq, hash, blind: false, astray: None, confirmed: seq, next: 0, signed: (0, None) }
+        Self { seq, hash, blind: false, aside: None, astray: None, confirmed: seq, next: 0, signed: (0, None) }
     }
 }
 
@@ -77,6 +80,7 @@ impl<'a> Follower<'a> {
             return;
         }
         if claimed == at.hash {
+            at.aside = None;
             return;
         }
         let first_seq = self.at.seq;
@@ -86,6 +90,9 @@ impl<'a> Follower<'a> {
     /// The next event, by its canonical bytes.
     pub fn event(&mut self, seq: u64, record: &[u8]) {
         self.at.hash = chain::next(&self.at.hash, record);
+        if let Some(aside) = &mut self.at.aside {
+            *aside = chain::next(aside, record);
+        }
         self.reached(seq, seq);
     }
 
@@ -96,8 +103,7 @@ impl<'a> Follower<'a> {
         if self.at.astray.is_some() && self.trail_says(last_seq, &run.chain) == Some(true) {
             self.stray_until(run.first_seq - 1);
         }
-        self.at.hash = run.chain;
-        self.at.blind = false;
+        (self.at.hash, self.at.blind, self.at.aside) = (run.chain, false, None);
         self.reached(run.first_seq, last_seq);
     }
 
@@ -128,7 +134,7 @@ impl<'a> Follower<'a> {
                 let first_seq = self.at.confirmed + 1;
                 self.at.astray.get_or_insert(Astray { first_seq, exact: false });
                 self.stray_until(seq);
-                self.at.hash = anchor.chain;
+                self.at.aside = Some(std::mem::replace(&mut self.at.hash, anchor.chain));
             }
             self.at.confirmed = seq;
         }
@@ -144,13 +150,18 @@ impl<'a> Follower<'a> {
             } else {
                 self.at.confirmed = seq;
             }
-        } else if stored != self.at.hash {
+        } else if stored == self.at.hash {
+            self.at.aside = None;
+        } else {
             self.disagree(stored, first_seq, "the chain hash in the commit's last block is not that of its events");
         }
     }
 
     /// Something stored says `stored` where the events say otherwise.
     fn disagree(&mut self, stored: Digest, first_seq: u64, what: &str) {
+        if self.at.aside == Some(stored) {
+            return;
+        }
         let seq = self.at.seq;
         let vouched = self.trail_says(seq, &stored) == Some(true);
         if self.at.astray.is_some() {
@@ -162,6 +173,7 @@ impl<'a> Follower<'a> {
             // The events are vouched for, so it is the hash beside them that was changed.
             let place = self.place.clone();
             self.findings.add(Problem::Misdescribed, (first_seq, seq), &place, what);
+            self.at.aside = Some(stored);
         } else {
             self.at.astray = Some(Astray { first_seq: self.at.confirmed + 1, exact: false });
             self.stray_until(seq);
@@ -178,12 +190,12 @@ impl<'a> Follower<'a> {
 
     /// An unsigned place says that the chain is `stated` after the last event taken in.
     pub fn agrees_with(&self, stated: &Digest) -> bool {
-        self.at.blind || self.at.astray.is_some() || self.at.hash == *stated
+        self.at.blind || self.at.astray.is_some() || self.at.hash == *stated || self.at.aside == Some(*stated)
     }
 
-    /// Whether the next commit, which nothing vouches for, leads on from here.
+    /// What the chain is here, or is stored as; `None` when it is not known.
     pub fn hash(&self) -> Option<Digest> {
-        (!self.at.blind).then_some(self.at.hash)
+        (!self.at.blind).then_some(self.at.aside.unwrap_or(self.at.hash))
     }
 
     /// Nothing more comes.

@@ -2,13 +2,14 @@
 //!
 //! Read in this order: [`report`] (what can be found), [`anchors`] and [`path`] (what signatures say),
 //! [`read`] and [`parse`] (the segments), [`pass`] and [`follow`] (the chain through them),
-//! [`removals`].
+//! [`removals`], [`ending`].
 //!
 //! What must stay true: only files are needed, and none is changed, also beside a running server; no
 //! file is believed because of what it says of itself; memory does not grow with the log, but for some
 //! hundred bytes a checkpoint and a removal.
 
 mod anchors;
+mod ending;
 mod facts;
 mod follow;
 mod parse;
@@ -135,7 +136,7 @@ fn one_pass(
         ended
     })?;
     match ended {
-        Ended::Whole => pass.report(&audit).map(Some),
+        Ended::Whole => pass.report(&options.data_dir).map(Some),
         Ended::Stale => Ok(None),
     }
 }

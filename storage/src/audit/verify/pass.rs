@@ -30,20 +30,20 @@ pub(super) enum Ended {
 }
 
 pub(super) struct Pass<'a> {
-    follower: Follower<'a>,
-    anchors: &'a Anchors,
-    mark: Option<MarkFacts>,
+    pub(super) follower: Follower<'a>,
+    pub(super) anchors: &'a Anchors,
+    pub(super) mark: Option<MarkFacts>,
     segment: Option<Segment>,
     /// Events that could not be reached, and why: up to where is known when the next segment begins.
-    broken: Option<(Problem, String, &'static str)>,
-    mark_met: bool,
+    pub(super) broken: Option<(Problem, String, &'static str)>,
+    pub(super) mark_met: bool,
     /// What follows is not part of the log.
     tail_ended: bool,
-    removals: Removals,
-    missing_lines: Vec<(u64, [u8; 32])>,
+    pub(super) removals: Removals,
+    pub(super) missing_lines: Vec<(u64, [u8; 32])>,
     epoch: u64,
-    others: bool,
-    report: Report,
+    pub(super) others: bool,
+    pub(super) report: Report,
     bytes_total: u64,
 }
 
@@ -273,6 +273,7 @@ impl<'a> Pass<'a> {
                         self.exactly(Problem::Misplaced, (*seq, *seq), &place, "the log was opened as often before");
                     }
                     self.epoch = *epoch;
+                    self.removals.opened_seq = *seq;
                 }
                 Special::Checkpoint { seq, line } => {
                     if !self.anchors.has_line(*seq, line) && self.missing_lines.len() < LINES_MISSING_MAX {
@@ -317,84 +318,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Ends the walk and says how it went.
-    pub fn report(mut self, audit: &Path) -> Result<Report, StorageError> {
-        self.follower.end();
-        self.end_of_log();
-        let last_seq = self.follower.at.seq;
-        self.missing_lines(audit)?;
-        let signed = self.follower.at.signed;
-        let first_seq = self.report.first_seq.max(1);
-        let mut findings = std::mem::take(&mut self.follower.findings);
-        self.report.removed_unsigned = self.removals.check(signed.0, first_seq, &mut findings);
-        let oldest = self.anchors.list.last().map_or(0, |anchor| anchor.oldest_seq);
-        if oldest > first_seq && self.report.segments > 0 {
-            let what = "events that were removed with their segments are back";
-            findings.add(Problem::Removal, (first_seq, oldest - 1), "log", what);
-        }
-        if self.anchors.list.is_empty() && self.others {
-            findings.add(Problem::Unsigned, (first_seq, last_seq), "audit", "there is no checkpoint of this log");
-        }
-        let mut report = self.report;
-        (report.findings, report.findings_left_out) = findings.end();
-        report.first_seq = first_seq;
-        report.last_seq = last_seq;
-        report.checkpoints = self.anchors.checkpoints;
-        report.keys.clone_from(&self.anchors.keys);
-        report.pinned = self.anchors.pinned;
-        (report.signed_through, report.signed_at_micros) = signed;
-        report.torn_checkpoint_bytes = self.anchors.torn_bytes;
-        Ok(report)
-    }
-
-    /// What is said to be there and is not.
-    fn end_of_log(&mut self) {
-        let seq = self.follower.at.seq;
-        let marked = self.mark.as_ref().map_or(0, |mark| mark.last_seq);
-        if let Some((problem, place, what)) = self.broken.take() {
-            let last_seq = marked.max(self.anchors.newest_seq).max(seq + 1);
-            self.find(problem, (seq + 1, last_seq), &place, what);
-        } else if self.anchors.newest_seq > seq {
-            let range = (seq + 1, self.anchors.newest_seq.max(marked));
-            self.exactly(Problem::Cut, range, "log", "the log ends before its newest checkpoint");
-        } else if marked > seq {
-            self.exactly(Problem::Cut, (seq + 1, marked), "log", "the log ends before its high-water mark");
-        }
-        if self.mark.is_none() {
-            self.find(Problem::Mark, (self.report.first_seq, seq), "mark", "it is missing or unreadable");
-        } else if !self.mark_met && marked <= seq {
-            self.find(Problem::Mark, (marked, seq), "mark", "no commit ends where it says that the log ends");
-        }
-    }
-
-    /// Checkpoints that the log has on record and that are not beside it. A running server may have
-    /// written them since the file was read.
-    fn missing_lines(&mut self, audit: &Path) -> Result<(), StorageError> {
-        if self.missing_lines.is_empty() {
-            return Ok(());
-        }
-        let path = audit.join(super::super::CHECKPOINTS_FILE);
-        if let Some(lines) = super::super::RawLines::open(&path)? {
-            for line in lines {
-                let digest = line.map_err(StorageError::io("read", &path))?.digest();
-                self.missing_lines.retain(|(_, missing)| *missing != digest);
-            }
-        }
-        let first = self.missing_lines.iter().map(|(seq, _)| *seq).min();
-        let last = self.missing_lines.iter().map(|(seq, _)| *seq).max();
-        if let (Some(first), Some(last)) = (first, last) {
-            let count = self.missing_lines.len();
-            let what = format!("{count} checkpoints that the log has on record are not in it");
-            self.find(Problem::Checkpoint, (first, last), super::super::CHECKPOINTS_FILE, what);
-        }
-        Ok(())
-    }
-
-    fn find(&mut self, problem: Problem, range: (u64, u64), place: &str, detail: impl Into<String>) {
+    pub(super) fn find(&mut self, problem: Problem, range: (u64, u64), place: &str, detail: impl Into<String>) {
         self.follower.findings.add(problem, range, place, detail);
     }
 
-    fn exactly(&mut self, problem: Problem, (first_seq, last_seq): (u64, u64), place: &str, detail: &str) {
+    pub(super) fn exactly(&mut self, problem: Problem, (first_seq, last_seq): (u64, u64), place: &str, detail: &str) {
         let (place, detail) = (place.to_owned(), detail.to_owned());
         self.follower.findings.put(Finding { problem, first_seq, last_seq, exact: true, place, detail });
     }

@@ -1,8 +1,9 @@
 //! Holds the removed events of each segment against the removals on record.
 //!
 //! Announcements of the same name, segment and generation replace each other, since a process that
-//! died in between makes them again; others add up. Those of a generation that never came to hold count
-//! for nothing.
+//! died in between makes them again; others add up. What was announced for a generation that does not
+//! hold yet is on its way, if upkeep's note says so and the log was not opened since; else an older copy
+//! is back.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,8 +27,21 @@ struct Held {
     removed: u64,
 }
 
+/// Counts for the report.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Removed events whose record no checkpoint covers.
+    pub unsigned: u64,
+    /// Events whose removal is announced and not done yet.
+    pub pending: u64,
+}
+
 #[derive(Default)]
 pub(super) struct Removals {
+    /// Segment and generation of a removal that is on its way, as upkeep's note says.
+    pub note: Option<(u32, u64)>,
+    /// When the log was last opened.
+    pub opened_seq: u64,
     said: HashMap<(u64, u64), HashMap<[u8; 32], Said>>,
     held: BTreeMap<u64, Held>,
 }
@@ -56,9 +70,9 @@ impl Removals {
         }
     }
 
-    /// Says what does not fit; returns how many removed events no checkpoint covers the record of.
-    pub fn check(&self, signed_through: u64, oldest_seq: u64, findings: &mut Findings) -> u64 {
-        let mut unsigned = 0;
+    /// Says what does not fit.
+    pub fn check(&self, signed_through: u64, oldest_seq: u64, findings: &mut Findings) -> Told {
+        let mut told = Told::default();
         for (number, held) in &self.held {
             let on_record = self.on_record(*number, |generation| generation <= held.generation);
             let count: u64 = on_record.iter().map(|said| said.count).sum();
@@ -67,12 +81,30 @@ impl Removals {
                 let range = (held.first_seq, held.last_seq);
                 findings.add(Problem::Removal, range, &format!("segment {number}"), what);
             }
-            unsigned += on_record.iter().filter(|said| said.seq > signed_through).map(|said| said.count).sum::<u64>();
+            self.check_coming(*number, held, &mut told, findings);
+            told.unsigned +=
+                on_record.iter().filter(|said| said.seq > signed_through).map(|said| said.count).sum::<u64>();
         }
         if let Some((oldest, _)) = self.held.first_key_value().filter(|(oldest, _)| **oldest > 1) {
             self.check_dropped(oldest - 1, oldest_seq, findings);
         }
-        unsigned
+        told
+    }
+
+    /// What is announced to go further than the segment has come.
+    fn check_coming(&self, number: u64, held: &Held, told: &mut Told, findings: &mut Findings) {
+        let coming =
+            self.said.iter().filter(|((segment, generation), _)| *segment == number && *generation > held.generation);
+        for ((_, generation), said) in coming {
+            let count: u64 = said.values().map(|said| said.count).sum();
+            let noted = self.note.is_some_and(|(segment, next)| (u64::from(segment), next) == (number, *generation));
+            if noted && said.values().all(|said| said.seq > self.opened_seq) {
+                told.pending += count;
+            } else if count > 0 {
+                let what = format!("{count} of its events are on record as removed, and are there");
+                findings.add(Problem::Removal, (held.first_seq, held.last_seq), &format!("segment {number}"), what);
+            }
+        }
     }
 
     /// All events of the last segment that is gone are on record: those records came after it, and are

@@ -5,6 +5,9 @@ use super::super::key::PublicKey;
 /// Findings beyond this many are counted and not kept.
 const FINDINGS_MAX: usize = 1000;
 
+/// Findings that may lie between two parts of one.
+const NEARBY: usize = 4;
+
 /// What is wrong. The words are stable: programs may go by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Problem {
@@ -53,11 +56,21 @@ impl Problem {
         }
     }
 
+    /// How much it says about the events themselves: 0 the most. A removal that is not on record may
+    /// follow from a change of the record.
+    fn remoteness(self) -> u8 {
+        use Problem::{Changed, Cut, Damaged, Misplaced, Missing, Removal};
+        match self {
+            Damaged | Missing | Misplaced | Changed | Cut => 0,
+            Removal => 1,
+            _ => 2,
+        }
+    }
+
     /// Whether it is about the events, and not about what speaks of them.
     #[must_use]
     pub fn is_of_events(self) -> bool {
-        use Problem::{Changed, Cut, Damaged, Misdescribed, Misplaced, Missing, Removal};
-        matches!(self, Damaged | Misdescribed | Missing | Misplaced | Changed | Cut | Removal)
+        self.remoteness() < 2
     }
 }
 
@@ -106,6 +119,8 @@ pub struct Report {
     pub signed_at_micros: Option<i64>,
     /// Removed events whose record no checkpoint covers yet.
     pub removed_unsigned: u64,
+    /// Events whose removal is announced and not done yet.
+    pub removed_pending: u64,
     /// Bytes of a checkpoint that a crash cut short.
     pub torn_checkpoint_bytes: u64,
     /// In order of the events concerned.
@@ -119,11 +134,12 @@ impl Report {
         self.findings.is_empty()
     }
 
-    /// The first event that is not as it was recorded, as far as that is known.
+    /// The first event that is not as it was recorded, as far as that is known; when all events are,
+    /// the first one about which something else is wrong.
     #[must_use]
     pub fn first_bad(&self) -> Option<&Finding> {
-        let of_events = self.findings.iter().filter(|finding| finding.problem.is_of_events());
-        of_events.min_by_key(|finding| (finding.first_seq, !finding.exact))
+        let events_first = |finding: &&Finding| (finding.problem.remoteness(), finding.first_seq, !finding.exact);
+        self.findings.iter().min_by_key(events_first)
     }
 
     /// Events at the end that no signature covers.
@@ -153,6 +169,14 @@ impl Findings {
     }
 
     pub fn put(&mut self, finding: Finding) {
+        // What goes on right behind the last finding of its kind is the same thing still.
+        let alike = |kept: &&mut Finding| {
+            kept.problem == finding.problem && kept.detail == finding.detail && kept.last_seq + 1 == finding.first_seq
+        };
+        if let Some(kept) = self.kept.iter_mut().rev().take(NEARBY).find(alike) {
+            kept.last_seq = finding.last_seq;
+            return;
+        }
         if self.kept.len() < FINDINGS_MAX {
             self.kept.push(finding);
         } else {

@@ -7,6 +7,8 @@ mod damage;
 mod drop;
 mod faults;
 pub(crate) mod faulty_io;
+mod forger;
+mod forgeries;
 mod formats;
 mod model;
 mod recording;

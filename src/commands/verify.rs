@@ -1,0 +1,230 @@
+//! `pageledger verify`: is history as it was recorded? Needs only the files, changes none of them, and
+//! works beside a running server.
+
+use std::io::{IsTerminal as _, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use storage::audit::verify::{Finding, Progress, Report, VerifyOptions, verify as verify_directory};
+use storage::audit::{PublicKey, RawLines, SignedLine, read_public_key};
+use storage::time::rfc3339;
+
+use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_USAGE};
+use crate::config::VerifyOrder;
+
+/// How often progress is shown.
+const SHOWN_EVERY: Duration = Duration::from_millis(250);
+
+/// Prints what was found; fails with [`EXIT_DAMAGED`] when anything was.
+pub fn verify(order: &VerifyOrder, out: &mut dyn Write) -> Result<(), CommandError> {
+    let directory = &order.data_dir;
+    if !directory.join("log").is_dir() {
+        return Err(CommandError::new(EXIT_NOTHING_THERE, format!("there is no log in {}", directory.display())));
+    }
+    let mut options = VerifyOptions::new(directory);
+    options.key = order.key.as_deref().map(public_key).transpose()?;
+    for text in &order.from {
+        options.saved.extend(saved(text)?);
+    }
+    let mut shown = Shown { terminal: std::io::stderr().is_terminal(), last: Instant::now(), any: false };
+    let report = verify_directory(&options, &mut |progress| shown.show(progress))?;
+    shown.clear();
+    if order.json {
+        writeln!(out, "{}", as_json(&report))?;
+    } else {
+        describe(&report, directory, out)?;
+    }
+    if report.is_sound() {
+        return Ok(());
+    }
+    let first = report.first_bad().map_or_else(String::new, |finding| {
+        let (from, to) = (finding.first_seq, finding.last_seq);
+        let exact = if finding.exact || from == to { format!("is {from}") } else { format!("lies in {from} to {to}") };
+        format!("; the first event concerned {exact}")
+    });
+    let count = report.findings.len() as u64 + report.findings_left_out;
+    Err(CommandError::new(EXIT_DAMAGED, format!("{} does not verify: {count} findings{first}", directory.display())))
+}
+
+fn public_key(text: &str) -> Result<PublicKey, CommandError> {
+    if let Some(key) = PublicKey::parse(text) {
+        return Ok(key);
+    }
+    let wrong =
+        |error| CommandError::new(EXIT_USAGE, format!("--key is neither a public key nor a file with one: {error}"));
+    read_public_key(Path::new(text)).map_err(wrong)
+}
+
+/// One checkpoint, or the lines of a file.
+fn saved(text: &str) -> Result<Vec<SignedLine>, CommandError> {
+    if let Ok(line) = SignedLine::read(text.trim()) {
+        return Ok(vec![line]);
+    }
+    let wrong = |why: String| {
+        CommandError::new(EXIT_USAGE, format!("--from is neither a checkpoint nor a file of them: {why}"))
+    };
+    let lines = RawLines::open(Path::new(text)).map_err(|error| wrong(error.to_string()))?;
+    let mut found = Vec::new();
+    for line in lines.ok_or_else(|| wrong("there is no such file".into()))? {
+        let line = line?;
+        if line.bytes.trim_ascii().is_empty() {
+            continue;
+        }
+        let text = std::str::from_utf8(&line.bytes).unwrap_or_default().trim();
+        found.push(SignedLine::read(text).map_err(|what| wrong(format!("line {}: {what}", line.number)))?);
+    }
+    if found.is_empty() { Err(wrong("it is empty".into())) } else { Ok(found) }
+}
+
+/// Progress on a terminal, on a line that is written over.
+struct Shown {
+    terminal: bool,
+    last: Instant,
+    any: bool,
+}
+
+impl Shown {
+    fn show(&mut self, progress: Progress) {
+        if !self.terminal || self.last.elapsed() < SHOWN_EVERY {
+            return;
+        }
+        (self.last, self.any) = (Instant::now(), true);
+        let share = progress.bytes * 100 / progress.bytes_total.max(1);
+        // Nobody seeing it is no reason to stop.
+        let _ = write!(std::io::stderr(), "\r{share:3} % of {}", megabytes(progress.bytes_total));
+    }
+
+    fn clear(&self) {
+        if self.any {
+            let _ = write!(std::io::stderr(), "\r{:40}\r", "");
+        }
+    }
+}
+
+fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<(), CommandError> {
+    let rate = |bytes: u64| format!("{:.0} MB/s", bytes as f64 / 1e6 / report.seconds.max(1e-6));
+    writeln!(
+        out,
+        "log {} in {}: events {} to {} in {} segments",
+        report.log_id,
+        directory.display(),
+        report.first_seq,
+        report.last_seq,
+        report.segments
+    )?;
+    writeln!(
+        out,
+        "read {} ({} of events) in {:.2} s: {} stored, {} raw",
+        megabytes(report.stored_bytes),
+        megabytes(report.raw_bytes),
+        report.seconds,
+        rate(report.stored_bytes),
+        rate(report.raw_bytes)
+    )?;
+    if report.removed > 0 {
+        writeln!(out, "{} events of these segments were removed, and are on record as removed", report.removed)?;
+    }
+    if report.removed_pending > 0 {
+        writeln!(out, "the removal of {} events is on record and not done yet", report.removed_pending)?;
+    }
+    if report.removed_unsigned > 0 {
+        writeln!(out, "the record of {} of them is not covered by a checkpoint yet", report.removed_unsigned)?;
+    }
+    if let Some(at) = report.signed_at_micros {
+        writeln!(
+            out,
+            "{} checkpoints; the newest that agrees with the log covers event {} and was signed at {}",
+            report.checkpoints,
+            report.signed_through,
+            rfc3339(at)
+        )?;
+    }
+    let unsigned = report.unsigned_events();
+    if unsigned > 0 {
+        writeln!(out, "{unsigned} events at the end are covered by the hash chain alone, not by a signature")?;
+    }
+    trust(report, out)?;
+    for finding in &report.findings {
+        writeln!(out, "{}", finding_line(finding))?;
+    }
+    if report.findings_left_out > 0 {
+        writeln!(out, "and {} more findings", report.findings_left_out)?;
+    }
+    if report.is_sound() {
+        writeln!(out, "sound: nothing was changed, removed without record, or added")?;
+    }
+    Ok(())
+}
+
+/// What the signatures are worth.
+fn trust(report: &Report, out: &mut dyn Write) -> Result<(), CommandError> {
+    for key in &report.keys {
+        writeln!(out, "signed by {key}")?;
+    }
+    match (report.pinned.key, report.pinned.checkpoints) {
+        (false, 0) => writeln!(
+            out,
+            "neither --key nor --from was given: a log that was made anew or rolled back as a whole would not show"
+        )?,
+        (true, 0) => {
+            writeln!(out, "the key is the one given; a log rolled back as a whole would show only with --from")?
+        }
+        (_, count) => writeln!(out, "{count} checkpoints kept elsewhere were held against it")?,
+    }
+    Ok(())
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let Finding { first_seq, last_seq, .. } = finding;
+    let events = match (finding.exact, first_seq == last_seq) {
+        (_, true) => format!("event {first_seq}"),
+        (true, false) => format!("event {first_seq} and on to {last_seq}"),
+        (false, false) => format!("within events {first_seq} to {last_seq}"),
+    };
+    format!("{}: {events}: {}: {}", finding.problem.as_str(), finding.place, finding.detail)
+}
+
+fn as_json(report: &Report) -> Value {
+    let finding = |finding: &Finding| {
+        json!({
+            "problem": finding.problem.as_str(),
+            "first_seq": finding.first_seq,
+            "last_seq": finding.last_seq,
+            "exact": finding.exact,
+            "place": finding.place,
+            "detail": finding.detail,
+        })
+    };
+    let first_bad = report.first_bad();
+    json!({
+        "sound": report.is_sound(),
+        "first_bad_seq": first_bad.map(|finding| finding.first_seq),
+        "first_bad_exact": first_bad.map(|finding| finding.exact),
+        "log_id": report.log_id,
+        "first_seq": report.first_seq,
+        "last_seq": report.last_seq,
+        "events": report.events,
+        "removed": report.removed,
+        "removed_unsigned": report.removed_unsigned,
+        "removed_pending": report.removed_pending,
+        "segments": report.segments,
+        "stored_bytes": report.stored_bytes,
+        "raw_bytes": report.raw_bytes,
+        "seconds": report.seconds,
+        "checkpoints": report.checkpoints,
+        "signed_through": report.signed_through,
+        "signed_at": report.signed_at_micros.map(rfc3339),
+        "unsigned_events": report.unsigned_events(),
+        "keys": report.keys.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "key_given": report.pinned.key,
+        "checkpoints_given": report.pinned.checkpoints,
+        "torn_checkpoint_bytes": report.torn_checkpoint_bytes,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings_left_out": report.findings_left_out,
+    })
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
