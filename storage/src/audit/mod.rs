@@ -19,7 +19,7 @@ mod key;
 mod lines;
 mod scribe;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trail;
 pub mod verify;
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::{AuditOptions, Auditor, CHECKPOINTS_FILE, Pace, RawLines, SignedLine};
 use crate::StorageError;
-use crate::event::catalog::ConsoleMessage;
+use crate::event::catalog::{ConsoleMessage, LogRemoved};
+use crate::event::removed::{Portion, to_json};
 use crate::event::{Clean, Context, Draft, Level, Symbol};
 use crate::log::{Log, LogOptions};
 
@@ -94,4 +95,21 @@ async fn until(what: &str, fact: impl Fn() -> bool) {
         }
     };
     assert!(tokio::time::timeout(LIMIT, waiting).await.is_ok(), "not in time: {what}");
+}
+
+/// What upkeep records before it removes events from a segment.
+pub(crate) fn announcement(segment: u32, generation: u64, portions: &[Portion]) -> Draft {
+    let removed = LogRemoved {
+        reason: "age".into(),
+        segment: u64::from(segment),
+        generation,
+        first_seq: portions.iter().map(|portion| portion.first_seq).min().unwrap_or(0),
+        last_seq: portions.iter().map(|portion| portion.last_seq).max().unwrap_or(0),
+        count: portions.iter().map(|portion| portion.count).sum(),
+        kinds: to_json(portions),
+        by: None,
+        note: None,
+        subject: None,
+    };
+    Draft::new(&Context::default(), &removed)
 }

@@ -1,10 +1,17 @@
 //! A log that nobody changed verifies: while it is written, after crashes, without its last moments,
 //! and against what was kept elsewhere.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::super::key::AuditKey;
 use super::super::verify::{Problem, Report, VerifyOptions, verify};
 use super::super::{CHECKPOINTS_FILE, Checkpoint, KeyChange, SignedLine, Statement};
-use super::{World, append, close};
+use super::{World, announcement, append, close};
+use crate::event::removed::{Portion, WHOLE_SEGMENT};
+use crate::event::{EventView, Kind};
+use crate::log::{Fate, Log};
 
 fn report(world: &World) -> Report {
     verify(&VerifyOptions::new(world.path()), &mut |_| {}).expect("it can be read")
@@ -184,4 +191,71 @@ async fn a_history_made_anew_without_the_key_is_found_by_what_was_kept_elsewhere
         let found = verify(&options, &mut |_| {}).expect("it can be read");
         assert!(!found.is_sound() && found.signed_through == 0, "{:?}", found.findings);
     }
+}
+
+/// Rewrites segments without some of their events, and drops the oldest, as upkeep does.
+async fn thin_out(log: &Log, round: u64) {
+    let segments = log.reader().segments().expect("they are known");
+    let sealed: Vec<_> = segments.iter().filter(|facts| facts.last_seq.is_some()).collect();
+    let Some(chosen) = sealed.get(round as usize % sealed.len().max(1)) else { return };
+    let mut portions = Vec::new();
+    let rewritten = log.rewrite(chosen.number, &mut |event| {
+        let goes = event.kind() == Some(Kind::ConsoleMessage) && event.seq % 5 == round % 5;
+        portions.extend(goes.then(|| Portion::of(event)));
+        if goes { Fate::Remove } else { Fate::Keep }
+    });
+    let rewritten = rewritten.expect("it is written anew");
+    let generation = u64::from(rewritten.facts().generation);
+    log.commit(vec![announcement(chosen.number, generation, &portions)]).await.expect("it is recorded");
+    rewritten.install(true).expect("it is installed");
+    if round % 4 == 3 && sealed.len() > 6 {
+        let mut portions = Vec::new();
+        let oldest = sealed[0];
+        let mut visit = |event: &EventView<'_>| {
+            portions.extend((Some(event.seq) <= oldest.last_seq).then(|| Portion::of(event)));
+            ControlFlow::Continue(())
+        };
+        log.reader()
+            .scan(oldest.first_seq, &|header| Some(header.first_seq) <= oldest.last_seq, &mut visit)
+            .expect("it is whole");
+        log.commit(vec![announcement(oldest.number, WHOLE_SEGMENT, &portions)]).await.expect("it is recorded");
+        log.drop_before(oldest.number + 1).await.expect("it is dropped");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_verifies_while_it_is_written_thinned_out_and_dropped() {
+    const VERIFIED: usize = 10;
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    let done = Arc::new(AtomicBool::new(false));
+    let (stop, writer_log, writer_auditor) = (done.clone(), log.clone(), auditor.clone());
+    let writing = tokio::spawn(async move {
+        let mut round = 0;
+        while !stop.load(Ordering::SeqCst) {
+            for _ in 0..4 {
+                append(&writer_log, 40).await;
+            }
+            thin_out(&writer_log, round).await;
+            writer_auditor.cover(writer_log.health().last_seq).await.expect("it is covered");
+            round += 1;
+        }
+        round
+    });
+    let path = world.path().to_owned();
+    let verifying = tokio::task::spawn_blocking(move || {
+        let verified = |_| verify(&VerifyOptions::new(&path), &mut |_| {}).expect("it can be read");
+        (0..VERIFIED).map(verified).collect::<Vec<_>>()
+    });
+    let reports = verifying.await.expect("it does not panic");
+    done.store(true, Ordering::SeqCst);
+    let rounds = writing.await.expect("it does not panic");
+    for report in &reports {
+        assert_eq!(report.findings, [], "{report:?}");
+    }
+    close(&log, &auditor).await;
+    let last = report(&world);
+    assert_eq!(last.findings, []);
+    assert!(rounds > 4 && last.removed > 0, "{rounds} rounds: {last:?}");
 }

@@ -108,5 +108,6 @@ impl Describer {
 /// A block of removed events says nothing but their numbers.
 pub(super) fn removed_block_is_bare(block: &Block) -> bool {
     let header = &block.header;
-    header.session_id.is_none() && (header.kinds, header.levels, header.pages) == (0, 0, 0)
+    let micros = (header.first_micros, header.last_micros);
+    header.session_id.is_none() && (header.kinds, header.levels, header.pages) == (0, 0, 0) && micros == (0, 0)
 }

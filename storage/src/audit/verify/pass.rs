@@ -74,7 +74,7 @@ impl<'a> Pass<'a> {
             broken: None,
             mark_met: false,
             tail_ended: false,
-            removals: Removals::default(),
+            removals: Removals::since(look.mark.as_ref().map_or(u64::MAX, |mark| mark.last_seq)),
             missing_lines: Vec::new(),
             epoch: 0,
             others: false,

@@ -42,11 +42,19 @@ pub(super) struct Removals {
     pub note: Option<(u32, u64)>,
     /// When the log was last opened.
     pub opened_seq: u64,
+    /// Where the log ended when reading began: what was announced later may concern segments that were
+    /// read before it.
+    began_seq: u64,
     said: HashMap<(u64, u64), HashMap<[u8; 32], Said>>,
     held: BTreeMap<u64, Held>,
 }
 
 impl Removals {
+    /// Reading began when the log ended with event `began_seq`.
+    pub fn since(began_seq: u64) -> Self {
+        Self { began_seq, ..Self::default() }
+    }
+
     pub fn announced(&mut self, seq: u64, it: &Announcement) {
         let said = Said { seq, first_seq: it.first_seq, last_seq: it.last_seq, count: it.count };
         self.said.entry((it.segment, it.generation)).or_default().insert(it.name, said);
@@ -96,7 +104,8 @@ impl Removals {
         let coming =
             self.said.iter().filter(|((segment, generation), _)| *segment == number && *generation > held.generation);
         for ((_, generation), said) in coming {
-            let count: u64 = said.values().map(|said| said.count).sum();
+            let known = said.values().filter(|said| said.seq <= self.began_seq);
+            let count: u64 = known.map(|said| said.count).sum();
             let noted = self.note.is_some_and(|(segment, next)| (u64::from(segment), next) == (number, *generation));
             if noted && said.values().all(|said| said.seq > self.opened_seq) {
                 told.pending += count;

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::block::RemovedRun;
+use super::super::block::{Found, RemovedRun, read_header};
 use super::super::chain;
 use super::super::commit::{CommitWalk, Item, Walked, in_order};
 use super::super::encode::Encoder;
 use super::super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name, segment_number};
 use super::super::mark::{self, Mark};
 use super::super::storage_io::{StorageFile, StorageIo, SystemIo};
+use super::Dice;
 use crate::event::EventView;
 use crate::event::codec::put_record;
 use crate::ids::SessionId;
@@ -210,6 +211,17 @@ impl Forgery {
         self.write_mark(&directory);
     }
 
+    /// The mark says that the log ends elsewhere or otherwise, or begins elsewhere.
+    pub fn forge_mark(&mut self, data: &Path, change: u32) {
+        match change {
+            0 => self.mark.durable.chain[31] ^= 1,
+            1 => self.mark.durable.last_seq += 1,
+            2 => self.mark.durable.end.offset += 8,
+            _ => self.mark.oldest_seq += 1,
+        }
+        self.write_mark(&data.join("log"));
+    }
+
     fn write_mark(&mut self, directory: &Path) {
         let path = directory.join(mark::FILE_NAME);
         let file = SystemIo.open(&path).expect("there is a mark");
@@ -282,4 +294,29 @@ fn encode(commit: &Commit, out: &mut Vec<u8>) {
         }
     }
     encoder.end_commit(commit.chain, out);
+}
+
+/// Changes what one block's header says of its events, with its checksum right; returns their numbers.
+pub fn misdescribe(data: &Path, dice: &mut Dice) -> (u64, u64) {
+    let directory = data.join("log");
+    let forgery = Forgery::take_apart(data);
+    let header = &forgery.segments[dice.below(forgery.segments.len() as u64) as usize].header;
+    let path = directory.join(segment_name(header.number, header.generation));
+    let mut bytes = std::fs::read(&path).expect("it is read");
+    let mut blocks = Vec::new();
+    let mut at = SEGMENT_HEADER_BYTES as usize;
+    while let Found::Header(stored) = read_header(&bytes[at..]) {
+        let length = stored.stored_bytes;
+        blocks.push((at, stored));
+        at += length;
+    }
+    let (at, stored) = &blocks[dice.below(blocks.len() as u64) as usize];
+    // Levels, latest time, kinds, pages.
+    let places = [11, 48, 56, 60, 72, 79];
+    bytes[at + places[dice.below(places.len() as u64) as usize]] ^= 0x10;
+    let block = &mut bytes[*at..at + stored.content_at];
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&block[..4]), &block[8..]);
+    block[4..8].copy_from_slice(&checksum.to_le_bytes());
+    std::fs::write(&path, bytes).expect("it is written");
+    (stored.header.first_seq, stored.header.last_seq)
 }

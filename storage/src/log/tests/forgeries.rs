@@ -1,147 +1,16 @@
-//! A01 and A02: whatever somebody without the private key does to the files, verifying finds it, and
-//! names the first event that is not as it was wherever the trail and a checkpoint cover it.
+//! A01: whatever somebody without the private key does to the files, verifying finds it, and names the
+//! first event that is not as it was wherever the trail and a checkpoint cover it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::forger::{Entry, Files, Forgery, read_files, write_files};
-use super::{Dice, message, options, temporary};
-use crate::audit::verify::{Problem, Report, VerifyOptions, verify};
-use crate::audit::{AuditOptions, Auditor, Pace, PublicKey, RawLines, SignedLine};
-use crate::event::catalog::LogRemoved;
-use crate::event::removed::{Portion, WHOLE_SEGMENT, to_json};
-use crate::event::{Context, Draft, EventView, Kind};
-use crate::log::{Fate, Log, LogOptions, RemovedRun};
+use super::Dice;
+use super::forged_world::World;
+use super::forger::{Entry, Forgery, misdescribe, write_files};
+use crate::audit::PublicKey;
+use crate::audit::verify::Problem;
+use crate::log::RemovedRun;
 
 const FORGERIES: u64 = 200;
-
-/// A data directory with everything that a log can hold, and copies of it from before.
-struct World {
-    directory: tempfile::TempDir,
-    whole: Files,
-    /// When fewer events were recorded.
-    older: Files,
-    /// Before a segment was written anew.
-    unremoved: Files,
-    saved: Vec<SignedLine>,
-    key: PublicKey,
-    signed_through: u64,
-    hashes: BTreeMap<u64, [u8; 32]>,
-}
-
-impl World {
-    async fn new() -> Self {
-        let directory = temporary();
-        let data = directory.path();
-        let log = Log::open(LogOptions { segment_bytes: 4096, ..options(data) }).expect("the log opens");
-        let auditor = start(&log, data);
-        let key = auditor.health().key.expect("there is a key");
-        fill(&log, &auditor, 30).await;
-        let older = read_files(data);
-        fill(&log, &auditor, 60).await;
-        let unremoved = read_files(data);
-        remove(&log, 3, &|event| event.seq % 3 == 0 && event.kind() == Some(Kind::ConsoleMessage)).await;
-        drop_first(&log).await;
-        fill(&log, &auditor, 20).await;
-        auditor.cover(log.health().last_seq).await.expect("it is covered");
-        let signed_through = auditor.health().signed_seq;
-        for n in 0..10 {
-            log.commit(vec![message(Some("tail"), &format!("after {n}"))]).await.expect("it is recorded");
-        }
-        drop((auditor, log));
-        let (whole, saved) = (read_files(data), lines(data));
-        let hashes = Forgery::take_apart(data).hashes();
-        Self { whole, older, unremoved, saved, key, signed_through, hashes, directory }
-    }
-
-    fn data(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn restore(&self) {
-        write_files(&self.whole, self.data());
-    }
-
-    fn verify(&self) -> Report {
-        self.verify_with(None, &[])
-    }
-
-    fn verify_with(&self, key: Option<PublicKey>, saved: &[SignedLine]) -> Report {
-        let options = VerifyOptions { key, saved: saved.to_vec(), ..VerifyOptions::new(self.data()) };
-        verify(&options, &mut |_| {}).expect("it can be read")
-    }
-}
-
-fn start(log: &Log, data: &Path) -> Auditor {
-    let hour = Duration::from_secs(3600);
-    let pace = Pace { events: u64::MAX, within: hour, apart: Duration::from_millis(1), idle: hour };
-    Auditor::start(log.clone(), AuditOptions { pace, ..AuditOptions::new(data.join("audit")) }).expect("it starts")
-}
-
-fn lines(data: &Path) -> Vec<SignedLine> {
-    let lines = RawLines::open(&data.join("audit/checkpoints.jws")).expect("it opens").expect("it is there");
-    lines.map(|line| line.expect("it is read").read().expect("it is sound")).collect()
-}
-
-async fn fill(log: &Log, auditor: &Auditor, commits: u64) {
-    for n in 0..commits {
-        let text = |k: u64| format!("{n} {k} {}", crate::ids::random_suffix(60));
-        let session = |k: u64| ["a", "b", "c"].get(k as usize % 4).copied();
-        let drafts = (0..1 + n % 5).map(|k| message(session(k), &text(k))).collect();
-        log.commit(drafts).await.expect("it is recorded");
-        if n % 7 == 0 {
-            auditor.cover(log.health().last_seq).await.expect("it is covered");
-        }
-    }
-}
-
-fn announcement(segment: u32, generation: u64, portions: &[Portion]) -> Draft {
-    let removed = LogRemoved {
-        reason: "age".into(),
-        segment: u64::from(segment),
-        generation,
-        first_seq: portions.iter().map(|portion| portion.first_seq).min().unwrap_or(0),
-        last_seq: portions.iter().map(|portion| portion.last_seq).max().unwrap_or(0),
-        count: portions.iter().map(|portion| portion.count).sum(),
-        kinds: to_json(portions),
-        by: None,
-        note: None,
-        subject: None,
-    };
-    Draft::new(&Context::default(), &removed)
-}
-
-async fn remove(log: &Log, segment: u32, goes: &dyn Fn(&EventView<'_>) -> bool) {
-    let mut portions = Vec::new();
-    let rewritten = log
-        .rewrite(segment, &mut |event| {
-            if !goes(event) {
-                return Fate::Keep;
-            }
-            portions.push(Portion::of(event));
-            Fate::Remove
-        })
-        .expect("it is written anew");
-    let generation = u64::from(rewritten.facts().generation);
-    log.commit(vec![announcement(segment, generation, &portions)]).await.expect("it is recorded");
-    rewritten.install(true).expect("it is installed");
-}
-
-async fn drop_first(log: &Log) {
-    let facts = log.reader().segments().expect("they are known").remove(0);
-    let mut portions = Vec::new();
-    let reader = log.reader();
-    for block in reader.blocks(facts.start).expect("it is whole").map(|block| block.expect("it is whole")) {
-        if block.position.segment != facts.number {
-            break;
-        }
-        let block = reader.load(block.position).expect("it is whole");
-        portions.extend(block.events().map(|event| Portion::of(&event.expect("it decodes"))));
-    }
-    log.commit(vec![announcement(facts.number, WHOLE_SEGMENT, &portions)]).await.expect("it is recorded");
-    log.drop_before(facts.number + 1).await.expect("it is dropped");
-}
 
 /// What a forgery must lead to.
 #[derive(Debug)]
@@ -393,4 +262,40 @@ async fn two_hundred_forgeries_are_found_and_the_first_false_event_is_named() {
         let expected = forge(&world, &mut dice, chained);
         check(trial, &world, &expected);
     }
+}
+
+#[tokio::test]
+async fn a_header_that_hides_what_it_holds_is_found() {
+    let world = World::new().await;
+    let mut dice = Dice(7);
+    for _ in 0..30 {
+        world.restore();
+        let (first_seq, last_seq) = misdescribe(world.data(), &mut dice);
+        let report = world.verify();
+        let [finding] = &report.findings[..] else { panic!("{first_seq}: {:?}", report.findings) };
+        assert_eq!(
+            (finding.problem, finding.first_seq, finding.last_seq),
+            (Problem::Misdescribed, first_seq, last_seq)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_mark_that_says_something_else_than_the_log_is_found() {
+    let world = World::new().await;
+    for change in 0..4 {
+        world.restore();
+        let mut forgery = Forgery::take_apart(world.data());
+        forgery.forge_mark(world.data(), change);
+        let report = world.verify();
+        let problems: Vec<_> = report.findings.iter().map(|finding| finding.problem).collect();
+        assert!(
+            problems.iter().any(|it| matches!(it, Problem::Mark | Problem::Cut)),
+            "{change}: {:?}",
+            report.findings
+        );
+    }
+    world.restore();
+    std::fs::remove_file(world.data().join("log/mark")).expect("it goes");
+    assert!(world.verify().findings.iter().any(|finding| finding.problem == Problem::Mark));
 }

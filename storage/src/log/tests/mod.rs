@@ -7,6 +7,7 @@ mod damage;
 mod drop;
 mod faults;
 pub(crate) mod faulty_io;
+mod forged_world;
 mod forger;
 mod forgeries;
 mod formats;
