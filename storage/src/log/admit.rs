@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::block::SESSION_ID_BYTES_MAX;
+use super::queue::Request;
 use crate::event::catalog::Gap;
 use crate::event::codec::{ContextField, put_record};
 use crate::event::{Class, Context, Draft, EventView, Kind, Symbol};
@@ -31,21 +32,25 @@ pub(super) fn replace_oversized(drafts: &mut [Draft]) {
     }
 }
 
-/// Leaves events of the audit as they are, and counts the others in gaps at the end.
-pub(super) fn condense(drafts: &mut Vec<Draft>) {
+/// Leaves what somebody waits for and events of the audit as they are, and counts the others in gaps at
+/// the end.
+pub(super) fn condense(requests: &mut Vec<Request>) {
     let mut counts: BTreeMap<(Option<SessionId>, Kind), u64> = BTreeMap::new();
-    drafts.retain(|draft| {
-        let stays = draft.kind.facts().class == Class::Audit;
-        if !stays {
-            *counts.entry((draft.session_id.clone(), draft.kind)).or_default() += 1;
-        }
-        stays
-    });
-    for ((session_id, kind), count) in counts {
-        let context = Context { session_id, ..Context::default() };
-        let gap = Gap { what: Symbol::fold(kind.name()), count, reason: Symbol::fold("disk_full") };
-        drafts.push(Draft::new(&context, &gap));
+    for request in requests.iter_mut().filter(|request| request.reply.is_none()) {
+        request.drafts.retain(|draft| {
+            let stays = draft.kind.facts().class == Class::Audit;
+            if !stays {
+                *counts.entry((draft.session_id.clone(), draft.kind)).or_default() += 1;
+            }
+            stays
+        });
     }
+    let gaps = counts.into_iter().map(|((session_id, kind), count)| {
+        let context = Context { session_id, ..Context::default() };
+        let (what, reason) = (Symbol::fold(kind.name()), Symbol::fold("disk_full"));
+        Draft::new(&context, &Gap { what, count, reason })
+    });
+    requests.push(Request::new(gaps.collect(), None));
 }
 
 fn fits(draft: &Draft) -> bool {

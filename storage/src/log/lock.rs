@@ -31,7 +31,7 @@ pub(super) fn take(directory: &Path) -> Result<File, StorageError> {
         }
         Err(TryLockError::Error(source)) => return Err(StorageError::Io { action: "lock", path, source }),
     }
-    file.set_len(0).map_err(StorageError::io("write", &path))?;
-    file.write_all(std::process::id().to_string().as_bytes()).map_err(StorageError::io("write", &path))?;
+    // A full disk may have no room for the id, which only serves a message.
+    let _ = file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
     Ok(file)
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::Appended;
 use super::admit::condense;
-use super::queue::{Queue, Request};
+use super::queue::Request;
 use super::writer::Writer;
 use crate::StorageError;
 
@@ -36,27 +36,22 @@ impl Writer {
         Ok(shortage.path)
     }
 
-    /// As [`Writer::commit`], when nobody will append any more: what only tells of pages makes room for
-    /// the end by being counted, and a disk that has no room even then ends the log.
+    /// As [`Writer::commit`], when nobody will append any more: all of it in one commit, if need be with
+    /// what only tells of pages counted instead of recorded.
     ///
     /// # Errors
-    /// What ends the log.
-    pub fn commit_last(&mut self, requests: &mut [Request], queue: &Queue) -> Result<Option<PathBuf>, StorageError> {
-        let short = self.commit(requests)?;
-        if short.is_none() || !queue.is_ending() {
-            return Ok(short);
-        }
-        let mut left = Vec::new();
-        for request in requests.iter_mut().filter(|request| request.outcome.is_none()) {
-            condense(&mut request.drafts);
-            left.push(request);
-        }
-        for request in left {
-            if let Some(path) = self.commit(std::slice::from_mut(request))? {
-                return Err(StorageError::Full { path });
+    /// What ends the log; a disk that has no room even then does.
+    pub fn commit_last(&mut self, requests: &mut Vec<Request>) -> Result<(), StorageError> {
+        let appended = match self.append_with_ballast(requests, &Shortage::default()) {
+            Err(StorageError::Full { .. }) => {
+                condense(requests);
+                self.append(&mut requests.iter().flat_map(|request| &request.drafts))?
             }
-        }
-        Ok(None)
+            appended => appended?,
+        };
+        settle(requests, appended);
+        self.found_room();
+        Ok(())
     }
 
     fn commit_some(&mut self, requests: &mut [Request], shortage: &mut Shortage) -> Result<(), StorageError> {

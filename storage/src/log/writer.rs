@@ -124,8 +124,9 @@ impl Writer {
     /// What fails ends the log; inside, what went wrong beside it, a lack of room above all.
     fn attempt(&mut self, queue: &Queue, work: &mut Work) -> Result<Result<(), StorageError>, StorageError> {
         let short = match work {
+            Work::Commit(requests) if queue.is_ending() => return self.commit_last(requests).map(Ok),
             Work::Commit(requests) => {
-                let short = self.commit_last(requests, queue)?;
+                let short = self.commit(requests)?;
                 self.sync_if_due()?;
                 short
             }

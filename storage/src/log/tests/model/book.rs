@@ -170,12 +170,10 @@ impl Book {
     fn meet_counted(&mut self, event: &EventView<'_>) {
         let gap = Gap::take(event).expect("it decodes");
         assert_eq!((gap.what.as_str(), gap.reason.as_str()), ("console.message", "disk_full"));
-        let Some(first) = self.doubtful.front() else { panic!("nobody asked for event {}", event.seq) };
+        assert!(gap.count <= self.doubtful_events(), "event {} counts too many", event.seq);
         self.seen_of_first += gap.count as usize;
-        assert!(self.seen_of_first <= first.len(), "event {} counts too many", event.seq);
-        if self.seen_of_first == first.len() {
-            self.seen_of_first = 0;
-            self.doubtful.pop_front();
+        while self.doubtful.front().is_some_and(|first| self.seen_of_first >= first.len()) {
+            self.seen_of_first -= self.doubtful.pop_front().map_or(0, |first| first.len());
         }
     }
 
