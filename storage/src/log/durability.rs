@@ -78,14 +78,6 @@ impl Writer {
         Ok(())
     }
 
-    /// A writer that is never idle syncs in time as well.
-    pub fn sync_if_due(&mut self) -> Result<(), StorageError> {
-        match self.sync_due() {
-            Some(due) if due <= Instant::now() => self.sync_written(),
-            _ => Ok(()),
-        }
-    }
-
     pub fn sync_due(&self) -> Option<Instant> {
         let Durability::Interval { millis } = self.durability else { return None };
         self.unsynced.since.map(|since| since + Duration::from_millis(millis))

@@ -125,11 +125,7 @@ impl Writer {
     fn attempt(&mut self, queue: &Queue, work: &mut Work) -> Result<Result<(), StorageError>, StorageError> {
         let short = match work {
             Work::Commit(requests) if queue.is_ending() => return self.commit_last(requests).map(Ok),
-            Work::Commit(requests) => {
-                let short = self.commit(requests)?;
-                self.sync_if_due()?;
-                short
-            }
+            Work::Commit(requests) => self.commit(requests)?,
             Work::Probe => self.probe()?,
             Work::Order(Order::Roll, _) => return beside(self.roll_used()),
             Work::Order(Order::DropBefore(number), _) => return self.drop_before(*number),

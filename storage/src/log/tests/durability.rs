@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::queue::Request;
 use super::super::{Durability, Log, LogOptions, Reader};
 use super::faulty_io::FaultyIo;
-use super::simulated_disk::{Process, SimulatedDisk};
+use super::full::noise;
+use super::simulated_disk::{Call, Mishap, Plan, Process, SimulatedDisk};
 use super::{assert_gap_free, message, open, options, read_all, temporary, texts};
 use crate::StorageError;
 use crate::event::Payload;
@@ -85,6 +87,41 @@ async fn a_power_cut_costs_what_came_since_the_last_sync_and_no_more() {
         cut.commit(20).await;
         assert_eq!(cut.cut_power(), 20, "with durability by commit nothing ever is");
     }
+}
+
+/// Laying out room syncs the file as well, and a full disk may show only then. The writer is served by
+/// hand, so that nobody else syncs anything.
+#[test]
+fn a_sync_that_finds_no_room_is_never_over_what_was_acknowledged() {
+    let mut met = 0;
+    for passes in 0..8 {
+        let (disk, directory) = (SimulatedDisk::new(passes + 1), temporary());
+        let process = disk.process();
+        let large = LogOptions { segment_bytes: 8 * 1024 * 1024, ..by_interval(directory.path(), NEVER) };
+        let (log, mut writer) = Log::prepare(large, process.clone()).expect("the log opens");
+        process.plan(Some(Plan { passes, calls: |call| call == Call::Sync, mishap: Mishap::NoRoom }));
+        let (mut acknowledged, mut ended) = (0, false);
+        for number in 0..160 {
+            let mut request = Request::new(vec![message(Some("a"), &format!("line {}", noise(number, 15_000)))], None);
+            match writer.commit(std::slice::from_mut(&mut request)) {
+                Ok(None) => acknowledged += 1,
+                Ok(Some(_)) => {}
+                Err(_) => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        let synced = !ended && writer.sync_written().is_ok();
+        met += usize::from(synced && !process.happened().is_empty());
+        process.kill();
+        drop((log, writer));
+        disk.cut_power();
+        let log = Log::open_with(options(directory.path()), disk.process()).expect("the log opens");
+        let left = texts(&read_all(&log.reader())).iter().filter(|text| text.starts_with("line")).count();
+        assert!(!synced || left == acknowledged, "passes {passes}: {left} of {acknowledged}");
+    }
+    assert!(met > 0, "no log outlived such a sync");
 }
 
 #[tokio::test]

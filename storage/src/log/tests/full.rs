@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::{Log, LogOptions};
+use super::super::storage_io::StorageIo;
+use super::super::{Log, LogOptions, chain};
 use super::simulated_disk::SimulatedDisk;
 use super::{assert_gap_free, message, options, read_all, temporary, texts};
 use crate::StorageError;
@@ -17,7 +18,7 @@ use crate::event::{Draft, Payload};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A line that does not compress, of `length` characters.
-fn noise(number: u64, length: usize) -> String {
+pub(super) fn noise(number: u64, length: usize) -> String {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let letters = std::iter::repeat_with(move || {
         state ^= state << 13;
@@ -104,10 +105,17 @@ async fn what_is_refused_leaves_no_trace_and_the_log_goes_on_by_itself() {
 
     full.disk.set_room(None);
     reaches(log, last_seq + 3).await;
-    assert!(!log.health().full);
     let appended = log.commit(vec![line(acknowledged + 3, 700)]).await.expect("there is room");
+    assert!(!log.health().full);
     assert_eq!(appended.first_seq, last_seq + 4, "no number is spent on what was refused");
     log.close().await.expect("it closes");
+    let mut hash = chain::start(log.log_id());
+    let chained = log.reader().scan(0, &|_| true, &mut |event| {
+        hash = chain::next(&hash, event.record);
+        ControlFlow::Continue(())
+    });
+    chained.expect("the log is whole");
+    assert_eq!(hash, log.watch().borrow().chain, "what was refused is not in the chain");
     let expected: Vec<u64> = (0..acknowledged + 4).collect();
     assert_eq!(numbers(log), expected);
     assert_eq!(numbers(&full.reopened()), expected);
@@ -131,6 +139,9 @@ async fn small_ones_find_the_room_that_large_ones_do_not_but_overtake_nobody() {
     let log = &full.log;
     full.disk.set_room(Some(5000));
     let huge = || vec![line(900, 9000), line(901, 9000)];
+    assert!(matches!(log.commit(huge()).await, Err(StorageError::Full { .. })), "a new segment may be begun");
+    let other = full.disk.process().create(Path::new("/other")).expect("others have room");
+    other.write_at(&[1; 500], 0).expect("the room that did not suffice is left to others");
     let both = tokio::join!(log.commit(huge()), log.commit(vec![line(acknowledged, 100)]));
     assert!(matches!(both, (Err(StorageError::Full { .. }), Ok(_))), "{both:?}");
     log.offer(huge()).expect("it waits");
@@ -147,8 +158,10 @@ async fn a_full_queue_on_a_full_disk_keeps_nobody_waiting() {
     let (full, acknowledged) = FullLog::filled().await;
     let log = &full.log;
     let mut offered = 0;
-    while log.offer(vec![line(acknowledged + offered, 700)]).is_ok() {
-        offered += 1;
+    for length in [700, 1] {
+        while log.offer(vec![line(acknowledged + offered, length)]).is_ok() {
+            offered += 1;
+        }
     }
     assert!(offered > 50, "{offered} fit into the queue");
     let refused = tokio::time::timeout(LIMIT, log.commit(vec![line(999, 10)])).await.expect("in time");
