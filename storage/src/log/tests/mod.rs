@@ -17,6 +17,7 @@ mod model;
 mod recording;
 pub(crate) mod rewrite;
 mod rewrite_faults;
+mod rewrite_readers;
 mod sharing;
 mod simulated_disk;
 
