@@ -1,12 +1,8 @@
-//! Where things are: blocks of the log, and the events of one request or download.
+//! Where blocks of the log are, and what they say about their events.
 
-use crate::event::Kind;
-use crate::index::wire::{Meaningless, Parts, Taken};
+use crate::index::wire::{Meaningless, Parts, Space, Taken, key, number_of};
 use crate::log::{BlockHeader, Position};
 use crate::query::BlockFacts;
-
-/// Answers from this status on are what people look for.
-pub const TROUBLE_STATUS_MIN: u64 = 400;
 
 /// One block: where it is and what its header says.
 #[derive(Debug, Clone)]
@@ -15,6 +11,14 @@ pub struct BlockEntry {
     /// Empty for events of no session.
     pub session: Box<str>,
     pub first_seq: u64,
+    pub last_seq: u64,
+    pub facts: BlockFacts,
+}
+
+/// What the blocks of a session say together, of those that begin in one stretch of numbers or of all
+/// in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StretchFacts {
     pub last_seq: u64,
     pub facts: BlockFacts,
 }
@@ -40,139 +44,91 @@ impl BlockEntry {
     /// A block whose header is not at hand and that no filter may rule out.
     #[must_use]
     pub fn anything(position: Position, session: &str, first_seq: u64, last_seq: u64) -> Self {
-        let facts = BlockFacts {
-            first_micros: i64::MIN,
-            last_micros: i64::MAX,
-            kinds: u128::MAX,
-            levels: u8::MAX,
-            pages: u64::MAX,
-        };
-        Self { position, session: session.into(), first_seq, last_seq, facts }
+        Self { position, session: session.into(), first_seq, last_seq, facts: BlockFacts::ANYTHING }
+    }
+
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
+        key(Space::Block, &[&self.session], Some(self.first_seq))
     }
 
     pub fn put(&self, out: &mut Parts) {
-        out.number(self.position.to_u64()).text(&self.session).number(self.first_seq).number(self.last_seq);
-        out.signed(self.facts.first_micros).signed(self.facts.last_micros);
-        out.bits(self.facts.kinds).number(u64::from(self.facts.levels)).number(self.facts.pages);
+        out.number(u64::from(self.position.offset)).number(self.last_seq - self.first_seq);
+        put_facts(&self.facts, out);
     }
 
-    pub fn take(input: &mut Taken<'_>) -> Result<Self, Meaningless> {
+    /// As one block of a commit that begins with `commit_seq`.
+    pub fn put_in_commit(&self, commit_seq: u64, out: &mut Parts) {
+        out.text(&self.session).number(self.first_seq - commit_seq);
+        self.put(out);
+    }
+
+    /// `start` is any place in the file that the block is in.
+    pub fn decode(start: Position, session: &str, key: &[u8], value: &[u8]) -> Result<Self, Meaningless> {
+        Self::take(start, session, number_of(key)?, &mut Taken(value))
+    }
+
+    /// The blocks of a commit.
+    pub fn decode_commit(start: Position, key: &[u8], value: &[u8]) -> Result<Vec<Self>, Meaningless> {
+        let (commit_seq, mut input) = (number_of(key)?, Taken(value));
+        let mut entries = Vec::with_capacity(1);
+        while !input.is_empty() {
+            let session = input.text()?;
+            let first_seq = commit_seq.checked_add(input.number()?).ok_or(Meaningless)?;
+            entries.push(Self::take(start, session, first_seq, &mut input)?);
+        }
+        Ok(entries)
+    }
+
+    fn take(start: Position, session: &str, first_seq: u64, input: &mut Taken<'_>) -> Result<Self, Meaningless> {
         Ok(Self {
-            position: Position::from_u64(input.number()?),
-            session: input.text()?.into(),
-            first_seq: input.number()?,
-            last_seq: input.number()?,
-            facts: BlockFacts {
-                first_micros: input.signed()?,
-                last_micros: input.signed()?,
-                kinds: input.bits()?,
-                levels: u8::try_from(input.number()?).map_err(|_| Meaningless)?,
-                pages: input.number()?,
-            },
+            position: Position { offset: input.small()?, ..start },
+            session: session.into(),
+            first_seq,
+            last_seq: first_seq.checked_add(input.number()?).ok_or(Meaningless)?,
+            facts: take_facts(input)?,
         })
     }
 }
 
-/// One event of a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
-    pub seq: u64,
-    pub position: Position,
-    pub kind: u16,
-    /// Status code of a response or redirect; 1 for a WebSocket closed by an error; else 0.
-    pub note: u64,
-}
-
-impl Link {
-    fn begins(&self) -> bool {
-        matches!(Kind::from_number(self.kind), Some(Kind::NetworkRequest | Kind::WebSocketOpened))
-    }
-
-    /// Whether its request failed, or was answered by a status of 400 or above.
+impl StretchFacts {
     #[must_use]
-    pub fn is_trouble(&self) -> bool {
-        match Kind::from_number(self.kind) {
-            Some(Kind::NetworkFailed) => true,
-            Some(Kind::NetworkResponse) => self.note >= TROUBLE_STATUS_MIN,
-            Some(Kind::WebSocketClosed) => self.note == 1,
-            _ => false,
-        }
-    }
-}
-
-/// WebSocket frames of one chain in one block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frames {
-    pub first_seq: u64,
-    pub position: Position,
-    pub count: u64,
-}
-
-/// The events of one request, WebSocket or download, in order of seq.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chain {
-    pub links: Vec<Link>,
-    pub frames: Vec<Frames>,
-}
-
-impl Chain {
-    /// The event that begins the row of a request or WebSocket. Chromium sends the headers of a
-    /// request before the request itself as often as after it.
-    #[must_use]
-    pub fn start(&self) -> Option<Link> {
-        self.links.iter().copied().find(Link::begins)
+    pub fn of(entry: &BlockEntry) -> Self {
+        Self { last_seq: entry.last_seq, facts: entry.facts }
     }
 
-    #[must_use]
-    pub fn first_seq(&self) -> Option<u64> {
-        let link = self.links.first().map(|link| link.seq);
-        let frame = self.frames.first().map(|frames| frames.first_seq);
-        match (link, frame) {
-            (Some(link), Some(frame)) => Some(link.min(frame)),
-            (link, frame) => link.or(frame),
-        }
-    }
-
-    pub fn add_frame(&mut self, seq: u64, position: Position) {
-        match self.frames.last_mut().filter(|frames| frames.position == position) {
-            Some(frames) => frames.count += 1,
-            None => self.frames.push(Frames { first_seq: seq, position, count: 1 }),
-        }
+    pub fn unite(&mut self, other: &Self) {
+        self.last_seq = self.last_seq.max(other.last_seq);
+        self.facts.unite(&other.facts);
     }
 
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Parts::default();
-        out.number(self.links.len() as u64);
-        for link in &self.links {
-            out.number(link.seq).number(link.position.to_u64()).number(u64::from(link.kind)).number(link.note);
-        }
-        for frames in &self.frames {
-            out.number(frames.first_seq).number(frames.position.to_u64()).number(frames.count);
-        }
+        out.number(self.last_seq);
+        put_facts(&self.facts, &mut out);
         out.0
     }
 
-    /// Adds a later part of the same chain.
-    pub fn extend(&mut self, bytes: &[u8]) -> Result<(), Meaningless> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Meaningless> {
         let mut input = Taken(bytes);
-        for _ in 0..input.number()? {
-            let (seq, position) = (input.number()?, Position::from_u64(input.number()?));
-            let kind = u16::try_from(input.number()?).map_err(|_| Meaningless)?;
-            self.links.push(Link { seq, position, kind, note: input.number()? });
-        }
-        while !input.is_empty() {
-            let (first_seq, position) = (input.number()?, Position::from_u64(input.number()?));
-            self.frames.push(Frames { first_seq, position, count: input.number()? });
-        }
-        Ok(())
+        Ok(Self { last_seq: input.number()?, facts: take_facts(&mut input)? })
     }
+}
 
-    /// Parts read twice (from the index and from the log's tail) count once.
-    pub fn settle(&mut self) {
-        self.links.sort_by_key(|link| link.seq);
-        self.links.dedup_by_key(|link| link.seq);
-        self.frames.sort_by_key(|frames| frames.first_seq);
-        self.frames.dedup_by_key(|frames| frames.position);
-    }
+fn put_facts(facts: &BlockFacts, out: &mut Parts) {
+    out.signed(facts.first_micros).number(facts.last_micros.wrapping_sub(facts.first_micros) as u64);
+    // Ids of pages are spread over all 64 bits.
+    out.bits(facts.kinds).number(u64::from(facts.levels)).signed(facts.pages as i64);
+}
+
+fn take_facts(input: &mut Taken<'_>) -> Result<BlockFacts, Meaningless> {
+    let first_micros = input.signed()?;
+    Ok(BlockFacts {
+        first_micros,
+        last_micros: first_micros.wrapping_add(input.number()? as i64),
+        kinds: input.bits()?,
+        levels: input.small()?,
+        pages: input.signed()? as u64,
+    })
 }

@@ -1,143 +1,132 @@
 //! From blocks of the log to entries of the index.
 //!
-//! The same fold feeds the index on disk and, while that is behind, the answer to one question: its
-//! result is a set of puts over what `base` holds. Folding a block again changes nothing, so it does
-//! not matter when `base` has meanwhile come further than the caller knew.
+//! A fold knows nothing but the part of the log it is given; what it makes of neighbouring parts joins
+//! into what it would have made of both. It is the only place that looks into events, so what is on
+//! disk, what is in memory and what is made for one question cannot differ.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use crate::StorageError;
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, ValueRef};
-use crate::index::entry::{BlockEntry, Chain, Link};
+use crate::index::Failure;
+use crate::index::chain::{Chain, Link};
+use crate::index::entry::{BlockEntry, StretchFacts};
+use crate::index::leaf::Leaf;
+use crate::index::lost::Lost;
 use crate::index::rows::{ArtifactRow, SessionRow};
-use crate::index::store::Store;
-use crate::index::wire::{Parts, Space, end_of, key};
-use crate::index::{Failure, damaged};
+use crate::index::stretches::{Stretches, stretch_of};
+use crate::index::table::Tip;
+use crate::index::wire::{OPERATION, PAGE, Parts, Space, key, texts_of};
 use crate::log::{BlockRef, Position, Reader};
 
-/// Kinds whose events the index looks into. Blocks with one other kind only are not even loaded.
-const LOOKED_INTO: &[Kind] = &[
-    Kind::LogOpened,
-    Kind::Gap,
-    Kind::SessionLaunching,
-    Kind::SessionOpened,
-    Kind::SessionCrashed,
-    Kind::SessionClosed,
-    Kind::NetworkRequest,
-    Kind::NetworkRedirect,
-    Kind::NetworkResponse,
-    Kind::NetworkFinished,
-    Kind::NetworkFailed,
-    Kind::NetworkBody,
-    Kind::NetworkHeaders,
-    Kind::WebSocketOpened,
-    Kind::WebSocketFrame,
-    Kind::WebSocketClosed,
-    Kind::DownloadStarted,
-    Kind::DownloadProgress,
-    Kind::DownloadFinished,
-    Kind::DownloadFailed,
-    Kind::ScreenshotTaken,
-    Kind::ArtifactKept,
-];
+/// What an entry takes besides its own bytes while it is being folded, roughly.
+const ENTRY_OVERHEAD_BYTES: usize = 96;
 
-pub struct Fold<'a> {
-    base: Option<&'a Store>,
-    puts: BTreeMap<Vec<u8>, Vec<u8>>,
+#[derive(Default)]
+pub struct Fold {
+    puts: Vec<(Vec<u8>, Vec<u8>)>,
     /// Blocks of the commit that is not complete yet.
     commit: Vec<BlockEntry>,
     rows: Vec<SessionRow>,
     row_places: HashMap<(Box<str>, Box<str>), usize>,
     /// Owner of the latest launch, by session.
     current: HashMap<Box<str>, Box<str>>,
-    chains: HashMap<(u8, Box<str>, Box<str>), Chain>,
-    /// Chains of requests, by session and id, that went wrong here.
-    troubled: HashSet<(Box<str>, Box<str>)>,
+    chains: HashMap<Vec<u8>, Chain>,
+    /// Requests that went wrong here.
+    troubled: HashSet<Vec<u8>>,
+    artifacts: HashMap<Vec<u8>, (bool, ArtifactRow)>,
+    lost: HashMap<Vec<u8>, Lost>,
+    mentions: HashMap<Vec<u8>, Stretches>,
+    /// The latest mention of each sort: neighbouring events mostly repeat it.
+    recent: [(String, u64); 2],
+    stretches: HashMap<Vec<u8>, StretchFacts>,
     /// Openings of the log seen.
     pub openings: u64,
     pub blocks: usize,
+    /// Memory it takes, roughly.
+    pub bytes: usize,
+    /// Numbers of the events folded, of removed ones too.
+    pub first_seq: Option<u64>,
+    pub last_seq: u64,
+    /// The last block.
+    pub tip: Tip,
 }
+
+/// Finds where a request began in what lies before the part that was folded.
+pub type Earlier<'a> = &'a dyn Fn(&str, &str) -> Result<Option<u64>, Failure>;
 
 /// What an event says about itself before its payload.
 #[derive(Default)]
 struct Surroundings<'a> {
     instance: Option<&'a str>,
     owner: Option<&'a str>,
+    page: Option<&'a str>,
+    operation: Option<&'a str>,
     request: Option<&'a str>,
 }
 
-impl<'a> Fold<'a> {
-    #[must_use]
-    pub fn over(base: Option<&'a Store>) -> Self {
-        Self {
-            base,
-            puts: BTreeMap::new(),
-            commit: Vec::new(),
-            rows: Vec::new(),
-            row_places: HashMap::new(),
-            current: HashMap::new(),
-            chains: HashMap::new(),
-            troubled: HashSet::new(),
-            openings: 0,
-            blocks: 0,
-        }
-    }
-
+impl Fold {
     /// Takes one block in. True when it ended its commit, so that the fold may stop here.
     pub fn block(&mut self, reader: &Reader, block: &BlockRef) -> Result<bool, Failure> {
-        let entry = BlockEntry::of(block.position, &block.header);
-        let mut value = Parts::default();
-        entry.put(&mut value);
-        self.puts.insert(key(Space::Block, &[&entry.session], Some(entry.first_seq)), value.0);
+        let header = &block.header;
+        self.first_seq = Some(self.first_seq.map_or(header.first_seq, |first| first.min(header.first_seq)));
+        self.last_seq = self.last_seq.max(header.last_seq);
         self.blocks += 1;
-        let session = entry.session.clone();
-        self.commit.push(entry);
-        if !self.count_unread(&session, block)? {
+        self.tip = Tip { block: block.position.offset, chain: header.chain };
+        if !header.removed {
+            let entry = BlockEntry::of(block.position, header);
+            let mut value = Parts::default();
+            entry.put(&mut value);
+            self.put(entry.key(), value.0);
+            let stretch = key(Space::Stretch, &[&entry.session], Some(stretch_of(entry.first_seq)));
+            self.stretch(stretch, &StretchFacts::of(&entry));
+            let session = entry.session.clone();
+            self.commit.push(entry);
             self.read(&session, reader, block)?;
         }
-        if block.header.end_of_commit {
+        if header.end_of_commit {
             self.end_commit();
         }
-        Ok(block.header.end_of_commit)
+        Ok(header.end_of_commit)
     }
 
-    #[must_use]
-    pub fn ends_with_a_commit(&self) -> bool {
-        self.commit.is_empty()
+    /// Notes that from `first_seq` to `last_seq` the log cannot be read.
+    pub fn damage(&mut self, first_seq: u64, last_seq: u64, what: &str) {
+        self.end_commit();
+        self.tip = Tip::default();
+        self.first_seq.get_or_insert(first_seq);
+        self.last_seq = self.last_seq.max(last_seq);
+        let mut value = Parts::default();
+        value.number(last_seq).text(what);
+        self.put(key(Space::Damage, &[""], Some(first_seq)), value.0);
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.bytes += key.len() + value.len() + ENTRY_OVERHEAD_BYTES;
+        self.puts.push((key, value));
     }
 
     fn end_commit(&mut self) {
+        let entries = std::mem::take(&mut self.commit);
+        let Some(first) = entries.iter().map(|entry| entry.first_seq).min() else { return };
         let mut value = Parts::default();
-        for entry in &self.commit {
-            entry.put(&mut value);
+        for entry in &entries {
+            entry.put_in_commit(first, &mut value);
+            let stretch = key(Space::TimelineStretch, &[], Some(stretch_of(first)));
+            self.stretch(stretch, &StretchFacts::of(entry));
         }
-        if let Some(first) = self.commit.iter().map(|entry| entry.first_seq).min() {
-            self.puts.insert(key(Space::Timeline, &[], Some(first)), value.0);
-        }
-        self.commit.clear();
+        self.put(key(Space::Timeline, &[], Some(first)), value.0);
     }
 
-    /// A block of one kind that nothing is looked up in is counted by its header.
-    fn count_unread(&mut self, session: &str, block: &BlockRef) -> Result<bool, Failure> {
-        let header = &block.header;
-        let looked_into = LOOKED_INTO.iter().fold(0u128, |set, kind| set | 1 << kind.number());
-        if header.kinds.count_ones() != 1 || header.kinds & looked_into != 0 || session.is_empty() {
-            return Ok(false);
+    fn stretch(&mut self, key: Vec<u8>, facts: &StretchFacts) {
+        match self.stretches.get_mut(&key) {
+            Some(known) => known.unite(facts),
+            None => {
+                self.bytes += key.len() + ENTRY_OVERHEAD_BYTES;
+                self.stretches.insert(key, *facts);
+            }
         }
-        let Some(owner) = self.current(session)? else { return Ok(false) };
-        let place = self.row(&owner, session, header.first_seq, header.first_micros)?;
-        let row = &mut self.rows[place];
-        if row.last_seq >= header.last_seq {
-            return Ok(true);
-        }
-        if row.last_seq >= header.first_seq {
-            return Ok(false);
-        }
-        *row.counts.entry(header.kinds.trailing_zeros() as u16).or_default() += u64::from(header.count);
-        row.last_seq = header.last_seq;
-        row.last_micros = header.last_micros;
-        Ok(true)
     }
 
     fn read(&mut self, session: &str, reader: &Reader, block: &BlockRef) -> Result<(), Failure> {
@@ -155,27 +144,34 @@ impl<'a> Fold<'a> {
                 tracing::warn!(first_seq = block.header.first_seq, "a block of the log does not decode to its end");
                 return Ok(());
             };
-            self.event(session, block.position, &view)?;
+            self.event(session, block.position, &view);
         }
         Ok(())
     }
 
-    fn event(&mut self, session: &str, position: Position, view: &EventView<'_>) -> Result<(), Failure> {
+    fn event(&mut self, session: &str, position: Position, view: &EventView<'_>) {
         let around = Surroundings::of(view);
-        let owner = self.owner(session, around.owner)?;
-        let place = self.row(&owner, session, view.seq, view.recorded_at_micros)?;
-        let row = &mut self.rows[place];
-        if view.seq > row.last_seq {
-            row.last_seq = view.seq;
-            row.last_micros = view.recorded_at_micros;
-            *row.counts.entry(view.kind().map_or(0, Kind::number)).or_default() += 1;
-            row.apply(view, around.instance);
+        let owner = around.owner.unwrap_or_default();
+        if around.owner.is_some() && !session.is_empty() && self.current.get(session).is_none_or(|o| **o != *owner) {
+            self.bytes += session.len() + ENTRY_OVERHEAD_BYTES;
+            self.current.insert(session.into(), owner.into());
         }
+        self.row(owner, session, view).take_in(view, around.instance);
+        self.mention(0, OPERATION, around.operation, view.seq);
+        self.mention(1, PAGE, around.page, view.seq);
         match view.kind() {
             Some(Kind::LogOpened) => self.openings += 1,
+            Some(Kind::LogRemoved) => {
+                if let Some((key, lost)) = Lost::of(owner, session, view) {
+                    self.bytes += key.len() + lost.portions.len() * 16 + ENTRY_OVERHEAD_BYTES;
+                    self.lost.insert(key, lost);
+                }
+            }
             Some(Kind::WebSocketFrame) => {
-                if let Some(request) = around.request {
-                    self.chain(Space::Request, session, request).add_frame(view.seq, position);
+                if let Some(request) = around.request
+                    && self.chain(Space::Request, session, request).add_frame(view.seq, position)
+                {
+                    self.bytes += 8;
                 }
             }
             Some(kind) if is_network(kind) => {
@@ -190,39 +186,66 @@ impl<'a> Fold<'a> {
             }
             _ => {}
         }
-        self.artifact(&owner, session, view)
+        self.artifact(owner, session, view);
     }
 
     fn chain(&mut self, space: Space, session: &str, id: &str) -> &mut Chain {
-        self.chains.entry((space as u8, session.into(), id.into())).or_default()
+        let key = key(space, &[session, id], None);
+        self.chains.entry(key).or_insert_with_key(|key| {
+            self.bytes += key.len() + ENTRY_OVERHEAD_BYTES;
+            Chain::default()
+        })
     }
 
     fn link(&mut self, space: Space, session: &str, id: &str, position: Position, view: &EventView<'_>) {
+        let number = |name: &str| view.get(name).and_then(ValueRef::as_u64).unwrap_or(0);
         let note = match view.kind() {
             Some(Kind::WebSocketClosed) => u64::from(view.get("error").is_some()),
-            _ => view.get("status").and_then(ValueRef::as_u64).unwrap_or(0),
+            Some(Kind::NetworkRequest) => number("redirects"),
+            Some(Kind::NetworkRedirect | Kind::NetworkResponse) => number("status"),
+            _ => 0,
         };
         let link = Link { seq: view.seq, position, kind: view.kind_number, note };
-        if link.is_trouble() {
-            self.troubled.insert((session.into(), id.into()));
-        }
+        self.bytes += size_of::<Link>();
         self.chain(space, session, id).links.push(link);
+        if link.is_trouble() {
+            self.troubled.insert(key(Space::Request, &[session, id], None));
+        }
     }
 
-    fn artifact(&mut self, owner: &str, session: &str, view: &EventView<'_>) -> Result<(), Failure> {
+    fn mention(&mut self, place: usize, what: &str, id: Option<&str>, seq: u64) {
+        let Some(id) = id else { return };
+        let (recent, stretch) = (&mut self.recent[place], stretch_of(seq));
+        if recent.0 == id && recent.1 == stretch {
+            return;
+        }
+        recent.0.clear();
+        recent.0.push_str(id);
+        recent.1 = stretch;
+        let stretches = self.mentions.entry(key(Space::Mention, &[what, id], None)).or_insert_with_key(|key| {
+            self.bytes += key.len() + ENTRY_OVERHEAD_BYTES;
+            Stretches::default()
+        });
+        if stretches.insert(stretch) {
+            self.bytes += 16;
+        }
+    }
+
+    fn artifact(&mut self, owner: &str, session: &str, view: &EventView<'_>) {
         let (purpose, media_type) = match view.kind() {
             Some(Kind::ArtifactKept) => ("", ""),
             Some(Kind::ScreenshotTaken) => ("screenshot", "image/png"),
             Some(Kind::DownloadFinished) => ("download", "application/octet-stream"),
             Some(Kind::NetworkBody) => ("body", "application/octet-stream"),
-            _ => return Ok(()),
+            _ => return,
         };
         let text = |name: &str| view.get(name).and_then(ValueRef::as_str);
-        let Some(handle) = text("artifact") else { return Ok(()) };
+        let Some(handle) = text("artifact") else { return };
         let place = key(Space::Artifact, &[owner, handle], None);
         // The other kinds only stand in for an `artifact.kept` that was not recorded.
-        if !purpose.is_empty() && self.get(&place)?.is_some() {
-            return Ok(());
+        let stands_in = !purpose.is_empty();
+        if stands_in && self.artifacts.contains_key(&place) {
+            return;
         }
         let row = ArtifactRow {
             handle: handle.into(),
@@ -234,89 +257,63 @@ impl<'a> Fold<'a> {
             sha256: text("sha256").unwrap_or_default().into(),
             seq: view.seq,
         };
-        self.puts.insert(place, row.encode());
-        Ok(())
+        self.bytes += 2 * place.len() + row.sha256.len() + ENTRY_OVERHEAD_BYTES;
+        self.artifacts.insert(place, (stands_in, row));
     }
 
-    /// Whose an event is: what it says, else the owner of its session's latest launch, else nobody's.
-    fn owner(&mut self, session: &str, said: Option<&str>) -> Result<Box<str>, Failure> {
-        let known = if session.is_empty() { None } else { self.current(session)? };
-        let Some(said) = said else { return Ok(known.unwrap_or_default()) };
-        if !session.is_empty() && known.as_deref() != Some(said) {
-            self.puts.insert(key(Space::Current, &[session], None), said.as_bytes().to_vec());
-            self.current.insert(session.into(), said.into());
-        }
-        Ok(said.into())
-    }
-
-    fn current(&mut self, session: &str) -> Result<Option<Box<str>>, Failure> {
-        if let Some(owner) = self.current.get(session) {
-            return Ok(Some(owner.clone()));
-        }
-        let Some(bytes) = self.get(&key(Space::Current, &[session], None))? else { return Ok(None) };
-        let owner: Box<str> = String::from_utf8(bytes).map_err(|_| damaged())?.into();
-        self.current.insert(session.into(), owner.clone());
-        Ok(Some(owner))
-    }
-
-    fn row(&mut self, owner: &str, session: &str, seq: u64, micros: i64) -> Result<usize, Failure> {
+    /// The row of what an owner is named as having in a session; an empty owner where none is named.
+    fn row(&mut self, owner: &str, session: &str, view: &EventView<'_>) -> &mut SessionRow {
         // Neighbouring events mostly share their row.
-        if let Some(last) = self.rows.last()
-            && last.owner.as_str() == owner
-            && last.session_id.as_str() == session
-        {
-            return Ok(self.rows.len() - 1);
-        }
-        if let Some(place) = self.row_places.get(&(Box::from(owner), Box::from(session))) {
-            return Ok(*place);
-        }
-        let row = match self.get(&key(Space::Session, &[owner, session], None))? {
-            Some(bytes) => SessionRow::decode(&bytes).map_err(|_| damaged())?,
-            None => SessionRow::new(owner, session, seq, micros),
+        let same = |row: &SessionRow| row.owner.as_str() == owner && row.session_id.as_str() == session;
+        let place = match self.rows.last() {
+            Some(last) if same(last) => self.rows.len() - 1,
+            _ => match self.row_places.get(&(Box::from(owner), Box::from(session))) {
+                Some(place) => *place,
+                None => {
+                    self.bytes += 4 * ENTRY_OVERHEAD_BYTES;
+                    self.row_places.insert((owner.into(), session.into()), self.rows.len());
+                    self.rows.push(SessionRow::new(owner, session, view.seq, view.recorded_at_micros));
+                    self.rows.len() - 1
+                }
+            },
         };
-        self.rows.push(row);
-        self.row_places.insert((owner.into(), session.into()), self.rows.len() - 1);
-        Ok(self.rows.len() - 1)
+        &mut self.rows[place]
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
-        match (self.puts.get(key), self.base) {
-            (Some(value), _) => Ok(Some(value.clone())),
-            (None, Some(base)) => base.get(key).map_err(Failure::Index),
-            (None, None) => Ok(None),
-        }
+    /// Where a request that went wrong begins, or that this could not be told.
+    fn trouble(&self, request: &[u8], earlier: Earlier<'_>) -> Result<Vec<u8>, Failure> {
+        let mut texts = texts_of(request);
+        let (session, id) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+        let begun_here = self.chains.get(request).and_then(Chain::certain_start).map(|link| link.seq);
+        let begun = if begun_here.is_some() { begun_here } else { earlier(session, id)? };
+        Ok(match begun {
+            Some(seq) => key(Space::Trouble, &[session], Some(seq)),
+            None => key(Space::Unresolved, &[session, id], None),
+        })
     }
 
-    /// The event that begins a request's row, which may lie in the base.
-    fn start(&self, session: &str, id: &str) -> Result<Option<Link>, Failure> {
-        let prefix = key(Space::Request, &[session, id], None);
-        for pair in self.base.into_iter().flat_map(|base| base.range(&prefix, &end_of(&prefix), false)) {
-            let mut chain = Chain::default();
-            chain.extend(&pair.map_err(Failure::Index)?.1).map_err(|_| damaged())?;
-            if let Some(start) = chain.start() {
-                return Ok(Some(start));
-            }
-        }
-        Ok(self.chains.get(&(Space::Request as u8, session.into(), id.into())).and_then(Chain::start))
-    }
-
-    /// All that is to be written.
-    pub fn finish(mut self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Failure> {
-        for (session, id) in &self.troubled {
-            if let Some(start) = self.start(session, id)? {
-                let mut value = Parts::default();
-                value.number(start.position.to_u64());
-                self.puts.insert(key(Space::Trouble, &[session], Some(start.seq)), value.0);
-            }
-        }
+    /// All that is known now.
+    pub fn finish(mut self, earlier: Earlier<'_>) -> Result<Leaf, Failure> {
+        self.end_commit();
+        let troubles: Result<HashSet<Vec<u8>>, Failure> =
+            self.troubled.iter().map(|request| self.trouble(request, earlier)).collect();
+        let mut puts = self.puts;
+        puts.extend(troubles?.into_iter().map(|key| (key, Vec::new())));
         for row in &self.rows {
-            self.puts.insert(key(Space::Session, &[row.owner.as_str(), row.session_id.as_str()], None), row.encode());
+            puts.push((key(Space::Session, &[row.owner.as_str(), row.session_id.as_str()], None), row.encode()));
         }
-        for ((space, session, id), chain) in &self.chains {
-            let space = if *space == Space::Request as u8 { Space::Request } else { Space::Download };
-            self.puts.insert(key(space, &[session, id], chain.first_seq()), chain.encode());
+        for (session, owner) in &self.current {
+            puts.push((key(Space::Current, &[session], None), owner.as_bytes().to_vec()));
         }
-        Ok(self.puts)
+        for (mut key, chain) in self.chains {
+            key.extend_from_slice(&chain.first_seq().unwrap_or(0).to_be_bytes());
+            puts.push((key, chain.encode()));
+        }
+        puts.extend(self.artifacts.into_iter().map(|(key, (stands_in, row))| (key, row.encode(stands_in))));
+        puts.extend(self.lost.into_iter().map(|(key, lost)| (key, lost.encode())));
+        puts.extend(self.mentions.into_iter().map(|(key, stretches)| (key, stretches.encode())));
+        puts.extend(self.stretches.into_iter().map(|(key, facts)| (key, facts.encode())));
+        Ok(Leaf::of(puts))
     }
 }
 
@@ -327,6 +324,8 @@ impl<'a> Surroundings<'a> {
             let place = match number {
                 n if n == ContextField::InstanceId as u32 => &mut out.instance,
                 n if n == ContextField::Owner as u32 => &mut out.owner,
+                n if n == ContextField::PageId as u32 => &mut out.page,
+                n if n == ContextField::OperationId as u32 => &mut out.operation,
                 n if n == ContextField::RequestId as u32 => &mut out.request,
                 _ => continue,
             };
@@ -337,7 +336,9 @@ impl<'a> Surroundings<'a> {
 }
 
 impl SessionRow {
-    fn apply(&mut self, view: &EventView<'_>, instance: Option<&str>) {
+    fn take_in(&mut self, view: &EventView<'_>, instance: Option<&str>) {
+        (self.last_seq, self.last_micros) = (view.seq, view.recorded_at_micros);
+        *self.counts.entry(view.kind().map_or(0, Kind::number)).or_default() += 1;
         let text = |name: &str| view.get(name).and_then(ValueRef::as_str);
         let at = Some(view.recorded_at_micros);
         match view.kind() {

@@ -1,6 +1,7 @@
 //! What the index knows about a session or an artifact: facts folded from events.
 //!
-//! Everything here can be made again from the log.
+//! A row is first folded from one part of the log; rows of neighbouring parts join into the row of
+//! both. Everything here can be made again from the log.
 
 use std::collections::BTreeMap;
 
@@ -115,6 +116,40 @@ impl SessionRow {
         *sum = sum.saturating_add(count);
     }
 
+    /// Takes in the row of a later part of the log.
+    pub(super) fn join(&mut self, later: &Self) {
+        if later.launching_micros.is_some() {
+            self.name.clone_from(&later.name);
+            (self.launching_micros, self.opened_micros) = (later.launching_micros, later.opened_micros);
+            (self.crashed_micros, self.closed_micros) = (later.crashed_micros, later.closed_micros);
+            (self.instance_id, self.reason) = (later.instance_id.clone(), later.reason.clone());
+        } else {
+            self.opened_micros = later.opened_micros.or(self.opened_micros);
+            self.crashed_micros = later.crashed_micros.or(self.crashed_micros);
+            self.closed_micros = later.closed_micros.or(self.closed_micros);
+            self.instance_id = later.instance_id.clone().or(self.instance_id.take());
+            self.reason = later.reason.clone().or(self.reason.take());
+        }
+        self.add(later);
+    }
+
+    /// Takes in what the row of another session or owner counts.
+    pub(super) fn add(&mut self, other: &Self) {
+        if other.first_seq < self.first_seq {
+            (self.first_seq, self.first_micros) = (other.first_seq, other.first_micros);
+        }
+        if other.last_seq > self.last_seq {
+            (self.last_seq, self.last_micros) = (other.last_seq, other.last_micros);
+        }
+        for (kind, count) in &other.counts {
+            *self.counts.entry(*kind).or_default() += count;
+        }
+        for (what, count) in &other.dropped {
+            self.drop_counted(what, *count);
+        }
+        self.redirect_legs += other.redirect_legs;
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Parts::default();
         out.text(self.session_id.as_str()).text(self.owner.as_str()).text(&self.name);
@@ -155,8 +190,7 @@ impl SessionRow {
             dropped: BTreeMap::new(),
         };
         for _ in 0..input.number()? {
-            let kind = u16::try_from(input.number()?).map_err(|_| Meaningless)?;
-            row.counts.insert(kind, input.number()?);
+            row.counts.insert(input.small()?, input.number()?);
         }
         for _ in 0..input.number()? {
             let what = input.text()?.to_owned();
@@ -167,16 +201,22 @@ impl SessionRow {
 }
 
 impl ArtifactRow {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// `stands_in`: made from an event that only stands in for an `artifact.kept`.
+    pub(super) fn encode(&self, stands_in: bool) -> Vec<u8> {
         let mut out = Parts::default();
-        out.text(self.handle.as_str()).text(self.owner.as_str());
+        out.number(u64::from(stands_in)).text(self.handle.as_str()).text(self.owner.as_str());
         out.maybe(self.session_id.as_ref().map(SessionId::as_str));
         out.text(&self.purpose).text(&self.media_type).number(self.bytes).text(&self.sha256).number(self.seq);
         out.0
     }
 
+    pub(super) fn stands_in(bytes: &[u8]) -> Result<bool, Meaningless> {
+        Ok(Taken(bytes).number()? != 0)
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Meaningless> {
         let mut input = Taken(bytes);
+        input.number()?;
         Ok(Self {
             handle: input.text()?.into(),
             owner: input.text()?.into(),

@@ -1,140 +1,202 @@
 //! The only file that knows sled.
 //!
-//! sled is never trusted: what is opened is read through once and its checksum compared, because
-//! damaged files have been seen to lose entries without an error. Anything unexpected is a text that
-//! says why, upon which the caller throws the directory away and begins again from the log.
+//! It keeps what would be lost with the process: the layers that are not in a table yet, and the
+//! exporters' checkpoints. It is read once, when it is opened, and never to answer a question. It is
+//! not trusted: damaged files have been seen to lose entries without an error, so entries are counted
+//! and summed up. Anything unexpected is a text that says why, upon which the caller throws the
+//! directory away.
 
-use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::index::wire::{FORMAT, Meaningless, Parts, Space, Taken};
-use crate::log::Position;
+use crate::index::layer::{Layer, Source};
+use crate::index::leaf::Leaf;
+use crate::index::table::Tip;
+use crate::index::wire::{FORMAT, Meaningless, Parts, Taken};
 
-/// Memory for pages of the index, in bytes; sled's own default is 1 GiB.
-const CACHE_BYTES: u64 = 8 * 1024 * 1024;
+/// Memory for pages of sled, in bytes; its own default is 1 GiB.
+const CACHE_BYTES: u64 = 1024 * 1024;
 /// How often sled writes what it holds, in milliseconds. A crash costs re-reading that much of the log.
 const FLUSH_MILLIS: u64 = 500;
 /// How long an earlier store of this process may take to let go of its files, and how often that is
 /// looked at.
 const RELEASE_MILLIS_MAX: u64 = 2_000;
 const RELEASE_LOOK_MILLIS: u64 = 2;
-const META_KEY: &[u8] = &[Space::Meta as u8];
+/// In the default tree: what the store is of, and checkpoints behind their own byte.
+const HEAD_KEY: &[u8] = b"head";
+const CHECKPOINT: u8 = b'p';
+/// The tree that holds the layers has a new name after each emptying: removing a tree is cheaper than
+/// removing its entries.
+const TREE_KEY: &[u8] = b"tree";
+/// Of each layer: its description, then its entries.
+const DESCRIPTION: u8 = 0;
+const ENTRY: u8 = 1;
+const PLACE_BYTES: usize = 8;
 
-/// An open index on disk. Cheap to clone.
+/// An open store. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     db: sled::Db,
 }
 
-/// What the entries stand for; written in one batch with them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Meta {
-    pub log_id: String,
-    /// Everything up to here is in the index.
-    pub reached_seq: u64,
-    /// Where the log goes on after it; `None` before the first block.
-    pub position: Option<Position>,
-    /// Sum over all entries but checkpoints.
-    checksum: u64,
-}
-
-pub type Pair = (Vec<u8>, Vec<u8>);
-pub type Pairs<'a> = Box<dyn Iterator<Item = Result<Pair, String>> + 'a>;
-
-impl Meta {
-    #[must_use]
-    pub fn empty(log_id: &str) -> Self {
-        Self { log_id: log_id.to_owned(), reached_seq: 0, position: None, checksum: 0 }
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let mut out = Parts::default();
-        out.number(FORMAT).text(&self.log_id).number(self.reached_seq);
-        out.number(u64::from(self.position.is_some())).number(self.position.map_or(0, Position::to_u64));
-        out.number(self.checksum);
-        out.0
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Option<Self>, Meaningless> {
-        let mut input = Taken(bytes);
-        if input.number()? != FORMAT {
-            return Ok(None);
-        }
-        let (log_id, reached_seq) = (input.text()?.to_owned(), input.number()?);
-        let (placed, place) = (input.number()?, input.number()?);
-        let position = (placed == 1).then(|| Position::from_u64(place));
-        Ok(Some(Self { log_id, reached_seq, position, checksum: input.number()? }))
-    }
+/// What was found when a store was opened.
+#[derive(Default)]
+pub struct Opened {
+    /// Layers in order of their place.
+    pub layers: Vec<Layer>,
+    /// There was nothing at all.
+    pub fresh: bool,
 }
 
 impl Store {
-    /// Opens or creates. `None` in the second place: there is nothing usable inside.
-    pub fn open(directory: &Path) -> Result<(Self, Option<Meta>), String> {
+    /// Opens or creates.
+    pub fn open(directory: &Path, log_id: &str) -> Result<(Self, Opened), String> {
         wait_for_release(&directory.join("db"))?;
         let config = sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).flush_every_ms(Some(FLUSH_MILLIS));
         let store = Self { db: config.open().map_err(said)? };
-        let meta = match store.db.get(META_KEY).map_err(said)? {
-            Some(bytes) => Meta::decode(&bytes).map_err(|Meaningless| "its head is unreadable".to_owned())?,
-            None => None,
-        };
-        if let Some(meta) = &meta {
-            store.verify(meta)?;
-        } else if !store.db.is_empty() {
-            return Err("it has entries of another format or no head".into());
+        let mut head = Parts::default();
+        head.number(u64::from(FORMAT)).text(log_id);
+        match store.db.get(HEAD_KEY).map_err(said)? {
+            Some(found) if found == head.0 => {
+                let layers = store.load()?;
+                Ok((store, Opened { layers, fresh: false }))
+            }
+            Some(found) if Taken(&found).number().ok() == Some(u64::from(FORMAT)) => Err(FOREIGN.into()),
+            Some(_) => Err("it is of another format".into()),
+            None if store.db.is_empty() && store.db.tree_names().len() <= 1 => {
+                store.db.insert(HEAD_KEY, head.0).map_err(said)?;
+                Ok((store, Opened { layers: Vec::new(), fresh: true }))
+            }
+            None => Err("it has entries and no head".into()),
         }
-        Ok((store, meta))
     }
 
-    fn verify(&self, meta: &Meta) -> Result<(), String> {
-        let mut sum = 0u64;
-        for pair in self.db.iter() {
+    fn tree(&self) -> Result<sled::Tree, String> {
+        let number = self.db.get(TREE_KEY).map_err(said)?;
+        let number = number.map_or(Ok(0), |bytes| Taken(&bytes).number()).map_err(meaningless)?;
+        self.db.open_tree(format!("layers-{number}")).map_err(said)
+    }
+
+    fn load(&self) -> Result<Vec<Layer>, String> {
+        let (mut layers, mut filling): (Vec<Layer>, Option<Filling>) = (Vec::new(), None);
+        for pair in self.tree()?.iter() {
             let (key, value) = pair.map_err(said)?;
-            if counts(&key) {
-                sum = sum.wrapping_add(mark(&key, &value));
+            let (place, rest) = key.split_at_checked(PLACE_BYTES).ok_or("a key is too short")?;
+            match rest.split_first() {
+                Some((&DESCRIPTION, [])) => {
+                    layers.extend(filling.take().map(Filling::done).transpose()?);
+                    filling = Some(Filling::begin(place, &value).map_err(meaningless)?);
+                }
+                Some((&ENTRY, key)) => {
+                    filling.as_mut().filter(|filling| filling.place == place).ok_or(INCOMPLETE)?.add(key, &value);
+                }
+                _ => return Err("a key means nothing".into()),
             }
         }
-        if sum == meta.checksum { Ok(()) } else { Err("its entries do not add up to its checksum".into()) }
+        layers.extend(filling.map(Filling::done).transpose()?);
+        Ok(layers)
     }
 
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        Ok(self.db.get(key).map_err(said)?.map(|value| value.to_vec()))
-    }
-
-    /// Entries from `from` up to and without `to`.
-    pub fn range(&self, from: &[u8], to: &[u8], backwards: bool) -> Pairs<'_> {
-        if from >= to {
-            return Box::new(std::iter::empty());
+    /// Keeps a layer: all of it or nothing, also after a crash.
+    pub fn keep(&self, layer: &Layer) -> Result<(), String> {
+        let Source::Leaf(leaf) = &layer.source else { return Ok(()) };
+        let (place, mut batch, mut sum) = (place_of(layer), sled::Batch::default(), 0u64);
+        for at in 0..leaf.len() {
+            sum = sum.wrapping_add(mark(leaf.key(at), leaf.value(at)));
+            batch.insert([&place[..], &[ENTRY], leaf.key(at)].concat(), leaf.value(at));
         }
-        let entries = self.db.range(from.to_vec()..to.to_vec());
-        let own = |pair: sled::Result<(sled::IVec, sled::IVec)>| {
-            pair.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(said)
-        };
-        if backwards { Box::new(entries.rev().map(own)) } else { Box::new(entries.map(own)) }
+        let mut description = Parts::default();
+        description.number(u64::from(layer.end)).number(layer.first_seq).number(layer.last_seq);
+        description.number(u64::from(layer.tip.block)).number(leaf.len() as u64).number(sum);
+        description.0.extend_from_slice(&layer.tip.chain);
+        batch.insert([&place[..], &[DESCRIPTION]].concat(), description.0);
+        self.tree()?.apply_batch(batch).map_err(said)
     }
 
-    /// All of `puts` and `meta`, or nothing of it, also after a crash.
-    pub fn apply(&self, puts: &BTreeMap<Vec<u8>, Vec<u8>>, meta: &mut Meta) -> Result<(), String> {
-        let mut batch = sled::Batch::default();
-        for (key, value) in puts {
-            if let Some(old) = self.db.get(key).map_err(said)? {
-                meta.checksum = meta.checksum.wrapping_sub(mark(key, &old));
-            }
-            meta.checksum = meta.checksum.wrapping_add(mark(key, value));
-            batch.insert(key.as_slice(), value.as_slice());
+    /// Lets go of all layers.
+    pub fn empty(&self) -> Result<(), String> {
+        let tree = self.tree()?;
+        if tree.is_empty() {
+            return Ok(());
         }
-        batch.insert(META_KEY, meta.encode());
-        self.db.apply_batch(batch).map_err(said)
+        let name = tree.name();
+        let number = self.db.get(TREE_KEY).map_err(said)?;
+        let number = number.map_or(Ok(0), |bytes| Taken(&bytes).number()).map_err(meaningless)?;
+        let mut next = Parts::default();
+        next.number(number.wrapping_add(1));
+        self.db.insert(TREE_KEY, next.0).map_err(said)?;
+        drop(tree);
+        self.db.drop_tree(name).map(|_| ()).map_err(said)
     }
 
-    pub fn put_checkpoint(&self, key: &[u8], seq: u64) -> Result<(), String> {
-        self.db.insert(key, &seq.to_be_bytes()).map(|_| ()).map_err(said)
+    pub fn checkpoint(&self, name: &str) -> Result<Option<u64>, String> {
+        let bytes = self.db.get(checkpoint_key(name)).map_err(said)?;
+        Ok(bytes.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?))))
+    }
+
+    pub fn set_checkpoint(&self, name: &str, seq: u64) -> Result<(), String> {
+        self.db.insert(checkpoint_key(name), &seq.to_be_bytes()).map(|_| ()).map_err(said)
     }
 
     pub fn flush(&self) -> Result<(), String> {
         self.db.flush().map(|_| ()).map_err(said)
     }
+}
+
+/// Why a store or table of another log is of no use.
+pub const FOREIGN: &str = "it belongs to another log";
+const INCOMPLETE: &str = "its entries do not add up to what was kept";
+
+/// A layer being read.
+struct Filling {
+    place: [u8; PLACE_BYTES],
+    layer: Layer,
+    leaf: Leaf,
+    count: u64,
+    sum: u64,
+}
+
+impl Filling {
+    fn begin(place: &[u8], description: &[u8]) -> Result<Self, Meaningless> {
+        let place: [u8; PLACE_BYTES] = place.try_into().map_err(|_| Meaningless)?;
+        let mut input = Taken(description);
+        let mut layer = Layer {
+            segment: u32::from_be_bytes([place[0], place[1], place[2], place[3]]),
+            generation: 0,
+            start: u32::from_be_bytes([place[4], place[5], place[6], place[7]]),
+            end: input.small()?,
+            first_seq: input.number()?,
+            last_seq: input.number()?,
+            tip: Tip { block: input.small()?, ..Tip::default() },
+            source: Source::Leaf(Arc::default()),
+        };
+        let (count, sum) = (input.number()?, input.number()?);
+        layer.tip.chain = input.0.try_into().map_err(|_| Meaningless)?;
+        Ok(Self { place, layer, leaf: Leaf::default(), count, sum })
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.count = self.count.wrapping_sub(1);
+        self.sum = self.sum.wrapping_sub(mark(key, value));
+        self.leaf.push(key, value);
+    }
+
+    fn done(self) -> Result<Layer, String> {
+        if (self.count, self.sum) != (0, 0) {
+            return Err(INCOMPLETE.into());
+        }
+        Ok(Layer { source: Source::Leaf(Arc::new(self.leaf)), ..self.layer })
+    }
+}
+
+fn place_of(layer: &Layer) -> [u8; PLACE_BYTES] {
+    (u64::from(layer.segment) << 32 | u64::from(layer.start)).to_be_bytes()
+}
+
+fn checkpoint_key(name: &str) -> Vec<u8> {
+    [&[CHECKPOINT], name.as_bytes()].concat()
 }
 
 /// sled lets go of its file lock a moment after its last handle is gone. Only an earlier store of this
@@ -152,10 +214,6 @@ fn wait_for_release(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn counts(key: &[u8]) -> bool {
-    key != META_KEY && key.first() != Some(&(Space::Checkpoint as u8))
-}
-
 fn mark(key: &[u8], value: &[u8]) -> u64 {
     let of_key = crc32c::crc32c(key);
     u64::from(of_key) << 32 | u64::from(crc32c::crc32c_append(of_key, value))
@@ -165,46 +223,68 @@ fn said(error: sled::Error) -> String {
     error.to_string()
 }
 
+fn meaningless(_: Meaningless) -> String {
+    "an entry does not decode".into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A store with two entries, changed behind its back by `damage`, opened again.
-    fn reopened(damage: impl Fn(&sled::Db)) -> Result<Option<Meta>, String> {
+    /// A store with two layers, changed behind its back by `damage`, opened again.
+    fn reopened(damage: impl Fn(&sled::Db, &sled::Tree)) -> Result<Opened, String> {
         let directory = tempfile::tempdir().expect("a directory");
-        let (store, meta) = Store::open(directory.path()).expect("opens");
-        assert_eq!(meta, None);
-        let mut meta = Meta::empty("log");
-        meta.reached_seq = 9;
-        let puts = [(b"b1".to_vec(), b"one".to_vec()), (b"b2".to_vec(), b"two".to_vec())].into();
-        store.apply(&puts, &mut meta).expect("written");
-        // Writing an entry again replaces its share of the sum.
-        store.apply(&puts, &mut meta).expect("written");
-        damage(&store.db);
+        let (store, opened) = Store::open(directory.path(), "log").expect("opens");
+        assert!(opened.fresh);
+        for (start, end) in [(128, 300), (300, 400)] {
+            let leaf = Leaf::of(vec![(b"b1".to_vec(), b"one".to_vec()), (b"b2".to_vec(), b"two".to_vec())]);
+            let tip = Tip { block: 200, chain: [7; 32] };
+            let source = Source::Leaf(Arc::new(leaf));
+            let layer = Layer { segment: 1, generation: 0, start, end, first_seq: 1, last_seq: 9, tip, source };
+            store.keep(&layer).expect("kept");
+        }
+        damage(&store.db, &store.tree().expect("there"));
         store.flush().expect("flushed");
         drop(store);
-        Store::open(directory.path()).map(|(_, meta)| meta)
+        Store::open(directory.path(), "log").map(|(_, opened)| opened)
     }
 
     #[test]
-    fn entries_that_went_missing_or_changed_are_noticed() {
-        let whole = reopened(|db| {
-            db.insert(key_of_checkpoint(), &[0; 8]).expect("checkpoints come and go");
-        });
-        assert_eq!(whole.map(|meta| meta.map(|meta| meta.reached_seq)), Ok(Some(9)));
-        let damages: [&dyn Fn(&sled::Db); 4] = [
-            &|db| drop(db.remove(b"b1").expect("removed")),
-            &|db| drop(db.insert(b"b2", b"2").expect("changed")),
-            &|db| drop(db.insert(b"b3", b"three").expect("added")),
-            &|db| drop(db.remove(META_KEY).expect("removed")),
+    fn layers_that_went_missing_or_changed_are_noticed() {
+        let whole = reopened(|db, _| drop(db.insert(checkpoint_key("archive"), &[0; 8]).expect("it can be put")));
+        let layers = whole.map(|opened| opened.layers).expect("whole");
+        assert_eq!(layers.iter().map(|layer| (layer.start, layer.end)).collect::<Vec<_>>(), [(128, 300), (300, 400)]);
+        let first = [&(1u64 << 32 | 128).to_be_bytes()[..], &[ENTRY], b"b1"].concat();
+        let description = [&(1u64 << 32 | 300).to_be_bytes()[..], &[DESCRIPTION]].concat();
+        let damages: [&dyn Fn(&sled::Db, &sled::Tree); 5] = [
+            &|_, tree| drop(tree.remove(&first).expect("removed")),
+            &|_, tree| drop(tree.insert(&first, b"2").expect("changed")),
+            &|_, tree| drop(tree.insert([&first[..], b"x"].concat(), b"three").expect("added")),
+            &|_, tree| drop(tree.remove(&description).expect("removed")),
+            &|db, _| drop(db.remove(HEAD_KEY).expect("removed")),
         ];
         for (number, damage) in damages.iter().enumerate() {
-            let noticed = reopened(damage).expect_err("the damage is noticed");
-            assert!(noticed.starts_with("its entries do not") || noticed.ends_with("no head"), "{number}: {noticed}");
+            let noticed = reopened(damage).err().unwrap_or_else(|| panic!("the damage {number} is noticed"));
+            assert!(noticed.starts_with("its entries") || noticed.ends_with("no head"), "{number}: {noticed}");
         }
     }
 
-    fn key_of_checkpoint() -> Vec<u8> {
-        crate::index::wire::key(Space::Checkpoint, &["archive"], None)
+    #[test]
+    fn an_emptied_store_holds_nothing_but_checkpoints() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (store, _) = Store::open(directory.path(), "log").expect("opens");
+        let leaf = Arc::new(Leaf::of(vec![(b"b1".to_vec(), b"one".to_vec())]));
+        let source = Source::Leaf(leaf);
+        let tip = Tip::default();
+        let layer = Layer { segment: 1, generation: 0, start: 128, end: 300, first_seq: 1, last_seq: 9, tip, source };
+        store.keep(&layer).expect("kept");
+        store.set_checkpoint("archive", 7).expect("set");
+        store.empty().expect("emptied");
+        store.flush().expect("flushed");
+        drop(store);
+        let (store, opened) = Store::open(directory.path(), "log").expect("opens");
+        assert_eq!((opened.layers.len(), opened.fresh, store.checkpoint("archive")), (0, false, Ok(Some(7))));
+        drop(store);
+        assert_eq!(Store::open(directory.path(), "other").err().as_deref(), Some(FOREIGN));
     }
 }

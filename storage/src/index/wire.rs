@@ -2,51 +2,138 @@
 //!
 //! Keys sort as their parts do, numbers rising; every text in a key stands behind its length, so no
 //! text can be the beginning of another's range. Whatever does not decode is damage, and damage means
-//! that the index is made again.
+//! that it is made again. Offsets stand without segment and generation: whoever holds the entries
+//! knows which file they are of.
 
 use crate::event::codec::{put_varint, take_varint};
 
 /// Raised whenever keys, values or what is folded into them change; another number means a rebuild.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u32 = 2;
 
-/// The first byte of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The first byte of a key. Those from `Owner` on are made from others when a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Space {
     /// (owner, handle) to an artifact's facts.
-    Artifact = b'a',
+    Artifact = 1,
     /// (session, first seq) to a block's facts.
-    Block = b'b',
+    Block = 2,
     /// (session) to the owner of its latest launch.
-    Current = b'c',
+    Current = 3,
+    /// (empty text, first seq) to the last seq of what cannot be read, and why.
+    Damage = 4,
     /// (session, download id, first seq) to where its events are.
-    Download = b'd',
-    /// What the index stands for and how far it has come.
-    Meta = b'm',
-    /// (name) to an exporter's sequence number; not derived from the log.
-    Checkpoint = b'p',
+    Download = 5,
+    /// (owner, session, segment, generation) to what retention took.
+    Lost = 6,
+    /// (what, id) to the stretches of numbers in which an event names it.
+    Mention = 7,
     /// (session, request id, first seq) to where its events are.
-    Request = b'r',
+    Request = 8,
     /// (owner, session) to the session's row.
-    Session = b's',
-    /// (session, first seq of a request that failed or was answered by 400 or above) to its block.
-    Trouble = b'x',
+    Session = 9,
+    /// (session, number of a stretch) to the facts of the blocks that begin in it.
+    Stretch = 10,
     /// (first seq of a commit) to the facts of its blocks.
-    Timeline = b't',
+    Timeline = 11,
+    /// (number of a stretch) to the facts of the commits that begin in it.
+    TimelineStretch = 12,
+    /// (session, first seq of a request that failed or was answered by 400 or above).
+    Trouble = 13,
+    /// (session, request id) of one whose beginning was not found when that was looked for.
+    Unresolved = 14,
+    /// (owner) to the sum of the rows of the owner's sessions.
+    Owner = 15,
+    /// (session) to the facts of all its blocks.
+    Span = 16,
+    /// To the facts of all blocks.
+    Whole = 17,
 }
 
+impl Space {
+    const ALL: [Space; 17] = [
+        Space::Artifact,
+        Space::Block,
+        Space::Current,
+        Space::Damage,
+        Space::Download,
+        Space::Lost,
+        Space::Mention,
+        Space::Request,
+        Space::Session,
+        Space::Stretch,
+        Space::Timeline,
+        Space::TimelineStretch,
+        Space::Trouble,
+        Space::Unresolved,
+        Space::Owner,
+        Space::Span,
+        Space::Whole,
+    ];
+
+    #[must_use]
+    pub fn of(key: &[u8]) -> Option<Self> {
+        Self::ALL.get(usize::from(*key.first()?).checked_sub(1)?).copied()
+    }
+
+    /// How many texts at the front of a key say what it is about.
+    fn identifying(self) -> usize {
+        match self {
+            Space::Timeline | Space::TimelineStretch | Space::Whole => 0,
+            Space::Block | Space::Current | Space::Damage | Space::Stretch | Space::Trouble => 1,
+            Space::Unresolved | Space::Owner | Space::Span => 1,
+            Space::Artifact | Space::Download | Space::Lost | Space::Mention | Space::Request | Space::Session => 2,
+        }
+    }
+}
+
+/// What a `Mention` is of.
+pub const OPERATION: &str = "o";
+pub const PAGE: &str = "p";
+
 #[must_use]
-pub fn key(space: Space, texts: &[&str], seq: Option<u64>) -> Vec<u8> {
+pub fn key(space: Space, texts: &[&str], number: Option<u64>) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 + texts.iter().map(|text| 4 + text.len()).sum::<usize>() + 8);
     out.push(space as u8);
     for text in texts {
         out.extend_from_slice(&(text.len() as u32).to_be_bytes());
         out.extend_from_slice(text.as_bytes());
     }
-    if let Some(seq) = seq {
-        out.extend_from_slice(&seq.to_be_bytes());
+    if let Some(number) = number {
+        out.extend_from_slice(&number.to_be_bytes());
     }
     out
+}
+
+/// The number at the end of a key that has one.
+pub fn number_of(key: &[u8]) -> Result<u64, Meaningless> {
+    key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes)).ok_or(Meaningless)
+}
+
+/// The texts of a key, in order, as far as they can be told.
+pub fn texts_of(key: &[u8]) -> impl Iterator<Item = &str> {
+    let mut rest = key.get(1..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (text, behind) = text_at(rest)?;
+        rest = behind;
+        std::str::from_utf8(text).ok()
+    })
+}
+
+/// The part of a key that says what it is about; `None` when it is about nothing in particular.
+#[must_use]
+pub fn identity(key: &[u8]) -> Option<&[u8]> {
+    let mut rest = key.get(1..)?;
+    let texts = Space::of(key)?.identifying();
+    for _ in 0..texts {
+        rest = text_at(rest)?.1;
+    }
+    (texts > 0).then(|| &key[..key.len() - rest.len()])
+}
+
+fn text_at(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
 /// The first key after all that begin with `prefix`.
@@ -95,9 +182,9 @@ impl Parts {
         self
     }
 
+    /// Few bits are set, and mostly low ones.
     pub fn bits(&mut self, bits: u128) -> &mut Self {
-        self.0.extend_from_slice(&bits.to_le_bytes());
-        self
+        self.number(bits as u64).number((bits >> 64) as u64)
     }
 
     /// An absent text and an empty one are the same.
@@ -114,8 +201,14 @@ impl<'a> Taken<'a> {
         take_varint(&mut self.0).map_err(|_| Meaningless)
     }
 
+    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Meaningless> {
+        T::try_from(self.number()?).map_err(|_| Meaningless)
+    }
+
     pub fn signed(&mut self) -> Result<i64, Meaningless> {
-        self.bytes::<8>().map(i64::from_le_bytes)
+        let (bytes, rest) = self.0.split_first_chunk::<8>().ok_or(Meaningless)?;
+        self.0 = rest;
+        Ok(i64::from_le_bytes(*bytes))
     }
 
     pub fn moment(&mut self) -> Result<Option<i64>, Meaningless> {
@@ -123,14 +216,14 @@ impl<'a> Taken<'a> {
     }
 
     pub fn text(&mut self) -> Result<&'a str, Meaningless> {
-        let length = usize::try_from(self.number()?).map_err(|_| Meaningless)?;
+        let length = self.small()?;
         let (text, rest) = self.0.split_at_checked(length).ok_or(Meaningless)?;
         self.0 = rest;
         std::str::from_utf8(text).map_err(|_| Meaningless)
     }
 
     pub fn bits(&mut self) -> Result<u128, Meaningless> {
-        self.bytes::<16>().map(u128::from_le_bytes)
+        Ok(u128::from(self.number()?) | u128::from(self.number()?) << 64)
     }
 
     pub fn maybe(&mut self) -> Result<Option<&'a str>, Meaningless> {
@@ -141,10 +234,26 @@ impl<'a> Taken<'a> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Meaningless> {
-        let (bytes, rest) = self.0.split_first_chunk::<N>().ok_or(Meaningless)?;
-        self.0 = rest;
-        Ok(*bytes)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_are_known_by_their_byte() {
+        for space in Space::ALL {
+            assert_eq!(Space::of(&[space as u8]), Some(space));
+        }
+        assert_eq!((Space::of(&[0]), Space::of(&[18]), Space::of(&[])), (None, None, None));
+    }
+
+    #[test]
+    fn a_key_tells_what_it_is_about() {
+        let about = key(Space::Request, &["s-1", "r-1"], None);
+        assert_eq!(identity(&key(Space::Request, &["s-1", "r-1"], Some(7))), Some(&about[..]));
+        assert_eq!(identity(&key(Space::Timeline, &[], Some(7))), None);
+        assert_eq!(texts_of(&about).collect::<Vec<_>>(), ["s-1", "r-1"]);
+        assert_eq!(identity(&[Space::Request as u8, 0, 0, 0, 9, 1]), None, "a text that is cut");
     }
 }

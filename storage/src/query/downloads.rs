@@ -13,6 +13,7 @@ use crate::query::filter::EventFilter;
 use crate::query::ledger::{Found, Wanted};
 use crate::query::matching::CompiledFilter;
 use crate::query::owned::OwnedEvent;
+use crate::query::removed::Removed;
 use crate::query::walk::gather;
 
 /// Kinds that the downloads of a page are made of, for what is declared missing.
@@ -66,8 +67,9 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<DownloadRow>, F
     let all: Vec<_> = rows.iter().flat_map(|(_, chain)| telling(chain)).collect();
     let events = gather(view, &all)?;
     let items = rows.into_iter().map(|(row, chain)| row.joined(&chain, &events)).collect();
-    let retained = Some(stream.sum(|row| row.count(Some(&[Kind::DownloadStarted]))));
-    Ok(Found { items, walked, retained, dropped: stream.sum(|row| row.dropped(Some(&STREAM))), hidden: 0 })
+    let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
+    let (retained, dropped) = (Some(stream.row.count(Some(&[Kind::DownloadStarted]))), stream.row.dropped(Some(&STREAM)));
+    Ok(Found { items, walked, retained, dropped, removed, hidden: 0 })
 }
 
 /// Session, page, call, time; a condition that no download can meet leaves nothing.

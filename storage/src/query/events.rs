@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 
 use crate::event::EventView;
+use crate::event::removed::Portion;
 use crate::index::{Failure, SessionRow, View};
 use crate::query::ledger::{Found, Wanted};
 use crate::query::owned::OwnedEvent;
+use crate::query::removed::Removed;
 use crate::query::walk::{Walk, Walked};
 
 pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<OwnedEvent>, Failure> {
@@ -20,37 +22,31 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<OwnedEvent>, Fa
     };
     let walked = wanted.walk(view, &wanted.filter).run(&mut visit)?;
     let kinds = wanted.filter.filter().kinds.as_deref();
-    let retained = stream.sum(|row| row.count(kinds));
-    let dropped = stream.sum(|row| row.dropped(kinds));
-    Ok(Found { items, walked, retained: Some(retained), dropped, hidden: 0 })
+    let admits = |portion: &Portion| wanted.filter.admits(portion.kind, portion.level);
+    let removed = Removed::of(view, wanted, kinds, &admits)?;
+    let (retained, dropped) = (Some(stream.row.count(kinds)), stream.row.dropped(kinds));
+    Ok(Found { items, walked, retained, dropped, removed, hidden: 0 })
 }
 
-/// The rows of what is read: one session's, or all of an owner's.
-pub(super) struct Stream(Vec<SessionRow>);
+/// What counts of that which is read: one session, or all that an owner may see.
+pub(super) struct Stream {
+    pub row: SessionRow,
+}
 
 impl Stream {
     /// `None` when there is no such session, or it is another owner's.
     pub fn of(view: &View, wanted: &Wanted) -> Result<Option<Self>, Failure> {
         match &wanted.filter.filter().session_id {
-            Some(session) => Ok(view.session(&wanted.owner, session)?.map(|row| Self(vec![row]))),
-            None => {
-                let mut rows = view.sessions(&wanted.owner)?;
-                // What concerns no session and nobody, such as the log's own events.
-                rows.extend(view.session(&"".into(), &"".into())?);
-                Ok(Some(Self(rows)))
-            }
+            Some(session) => Ok(view.session(&wanted.owner, session)?.map(|row| Self { row })),
+            None => Ok(Some(Self { row: view.totals(&wanted.owner)? })),
         }
-    }
-
-    pub fn sum(&self, count: impl Fn(&SessionRow) -> u64) -> u64 {
-        self.0.iter().map(count).sum()
     }
 }
 
 impl<T> Found<T> {
     pub(super) fn nothing() -> Self {
         let walked = Walked { examined: None, complete: true };
-        Self { items: Vec::new(), walked, retained: Some(0), dropped: 0, hidden: 0 }
+        Self { items: Vec::new(), walked, retained: Some(0), dropped: 0, removed: Removed::default(), hidden: 0 }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::query::cursor::{Binding, CursorKey, List, Order};
 use crate::query::downloads::{self, DownloadRow};
 use crate::query::matching::CompiledFilter;
 use crate::query::owned::OwnedEvent;
+use crate::query::removed::Removed;
 use crate::query::request_row::RequestRow;
 use crate::query::requests::{self, RequestDetail};
 use crate::query::walk::Walked;
@@ -52,7 +53,9 @@ pub struct Page<T> {
     pub retained_count: Option<u64>,
     /// What `gap` events declare missing from that stream.
     pub dropped_count: u64,
-    /// Events between `after` and the first one still held have been removed.
+    /// What retention took of that stream.
+    pub removed_count: u64,
+    /// Whether retention took an event that the filter would show, or may have shown, beyond `after`.
     pub retention_lost: bool,
     /// Matches left out by `hide_static` between `after` and `next_cursor`.
     pub hidden_count: u64,
@@ -75,8 +78,12 @@ pub(super) struct Found<T> {
     pub walked: Walked,
     pub retained: Option<u64>,
     pub dropped: u64,
+    pub removed: Removed,
     pub hidden: u64,
 }
+
+/// Looks that one question takes: each may find one more table damaged.
+const ATTEMPTS_MAX: u32 = 16;
 
 type Ask<T> = dyn Fn(&View) -> Result<T, Failure> + Send + Sync;
 
@@ -186,7 +193,6 @@ impl Ledger {
         let only = request.filter.filter().session_id.clone();
         let found = self.ask(only, Arc::new(move |view| find(view, &wanted))).await?;
         let first_seq = self.reader.first_seq();
-        let lost = request.order == Order::Oldest && after.is_some_and(|seq| seq.saturating_add(1) < first_seq);
         // Where nothing was examined the walk stays where it is, or where it would begin.
         let start = match request.order {
             Order::Oldest => first_seq.saturating_sub(1),
@@ -199,7 +205,8 @@ impl Ledger {
             items: found.items,
             retained_count: found.retained,
             dropped_count: found.dropped,
-            retention_lost: lost,
+            removed_count: found.removed.count,
+            retention_lost: found.removed.beyond,
             hidden_count: found.hidden,
         })
     }
@@ -214,31 +221,27 @@ impl Ledger {
         }
     }
 
-    /// Answers from the index, or, when that fails, from the log alone.
+    /// Answers from the index; what fails there is made again, and meanwhile the log answers.
     async fn ask<T: Send + 'static>(&self, only: Option<SessionId>, ask: Arc<Ask<T>>) -> Result<T, StorageError> {
         let last_seq = self.reader.durable()?.last_seq;
         let patience = Duration::from_millis(CATCH_UP_MILLIS);
         // Late is not wrong: the view makes up for what the index has not seen.
         let _ = tokio::time::timeout(patience, self.index.caught_up(last_seq)).await;
-        let (generation, first) = self.attempt(only.clone(), ask.clone(), last_seq, true).await;
-        let doubt = match first {
-            Ok(answer) => return Ok(answer),
-            Err(Failure::Index(reason)) => {
-                self.index.complain(generation, reason.clone());
-                reason
+        let mut reason = String::new();
+        for attempt in 1..=ATTEMPTS_MAX {
+            let trusting = attempt < ATTEMPTS_MAX;
+            match self.attempt(only.clone(), ask.clone(), last_seq, trusting).await {
+                Ok(answer) => return Ok(answer),
+                // A segment was written anew or removed meanwhile: a new look sees it as it is now.
+                Err(Failure::Storage(StorageError::Moved)) => reason = StorageError::Moved.to_string(),
+                Err(Failure::Storage(error)) => return Err(error),
+                Err(failure) => {
+                    reason = failure.to_string();
+                    self.index.complain(failure);
+                }
             }
-            Err(Failure::Storage(error @ StorageError::Damaged { .. })) => error.to_string(),
-            Err(Failure::Storage(error)) => return Err(error),
-        };
-        match self.attempt(only, ask, last_seq, false).await.1 {
-            Ok(answer) => {
-                // The log is whole, so what the index said of it was wrong.
-                self.index.complain(generation, doubt);
-                Ok(answer)
-            }
-            Err(Failure::Storage(error)) => Err(error),
-            Err(Failure::Index(reason)) => Err(StorageError::Unavailable { reason }),
         }
+        Err(StorageError::Unavailable { reason })
     }
 
     async fn attempt<T: Send + 'static>(
@@ -247,15 +250,10 @@ impl Ledger {
         ask: Arc<Ask<T>>,
         last_seq: u64,
         trusting: bool,
-    ) -> (u64, Result<T, Failure>) {
+    ) -> Result<T, Failure> {
         let (index, reader) = (self.index.clone(), self.reader.clone());
-        let generation = self.index.generation();
-        let work = move || {
-            let (generation, view) = index.view(&reader, last_seq, only.as_ref(), trusting);
-            (generation, view.and_then(|view| ask(&view)))
-        };
-        // sled is known to panic on damaged files; the runtime turns that into an error here.
+        let work = move || index.view(&reader, last_seq, only.as_ref(), trusting).and_then(|view| ask(&view));
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|error| (generation, Err(Failure::Index(format!("a question was not answered: {error}")))))
+        done.unwrap_or_else(|error| Err(Failure::Index(format!("a question was not answered: {error}"))))
     }
 }

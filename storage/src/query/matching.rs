@@ -54,13 +54,29 @@ struct Compiled {
 }
 
 /// What a block says about its events, from its header or from the index.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockFacts {
     pub first_micros: i64,
     pub last_micros: i64,
     pub kinds: u128,
     pub levels: u8,
     pub pages: u64,
+}
+
+impl BlockFacts {
+    /// What no filter may rule out.
+    pub(crate) const ANYTHING: Self =
+        Self { first_micros: i64::MIN, last_micros: i64::MAX, kinds: u128::MAX, levels: u8::MAX, pages: u64::MAX };
+
+    /// Takes in what another block says.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        let (first, last) = (other.first_micros.min(other.last_micros), other.first_micros.max(other.last_micros));
+        (self.first_micros, self.last_micros) =
+            (self.first_micros.min(self.last_micros).min(first), self.first_micros.max(self.last_micros).max(last));
+        self.kinds |= other.kinds;
+        self.levels |= other.levels;
+        self.pages |= other.pages;
+    }
 }
 
 impl CompiledFilter {
@@ -143,6 +159,13 @@ impl CompiledFilter {
             && (inner.page == 0 || block.pages & inner.page != 0)
             && since
             && until
+    }
+
+    /// Whether an event of that kind and level may match, whatever else is asked.
+    #[must_use]
+    pub(super) fn admits(&self, kind: u16, level: Option<Level>) -> bool {
+        let passes = |level: Level| self.0.levels & (1 << level as u8) != 0;
+        self.0.kinds & kind_bit(kind) != 0 && (!self.0.active[LEVEL] || level.is_some_and(passes))
     }
 
     /// Whether all conditions hold for an event.

@@ -12,6 +12,7 @@ mod filter;
 mod ledger;
 mod matching;
 mod owned;
+mod removed;
 mod request_row;
 mod requests;
 #[cfg(test)]

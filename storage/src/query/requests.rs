@@ -13,6 +13,7 @@ use crate::query::filter::EventFilter;
 use crate::query::ledger::{Found, Wanted};
 use crate::query::matching::CompiledFilter;
 use crate::query::owned::OwnedEvent;
+use crate::query::removed::Removed;
 use crate::query::request_row::{RequestRow, RequestState, place, row, state, status};
 use crate::query::walk::{Sight, Walk, gather};
 
@@ -65,8 +66,9 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<RequestRow>, Fa
     let all: Vec<(Position, u64)> = rows.iter().flat_map(|(_, chain)| links(chain)).collect();
     let events = gather(view, &all)?;
     let items = rows.iter().map(|(place, chain)| row(place, chain, &events)).collect();
-    let retained = Some(stream.sum(crate::index::SessionRow::requests));
-    Ok(Found { items, walked, retained, dropped: stream.sum(|row| row.dropped(Some(&STREAM))), hidden })
+    let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
+    let (retained, dropped) = (Some(stream.row.requests()), stream.row.dropped(Some(&STREAM)));
+    Ok(Found { items, walked, retained, dropped, removed, hidden })
 }
 
 pub(super) fn detail(
@@ -79,6 +81,10 @@ pub(super) fn detail(
     let kept: Vec<_> = chain.links.iter().take(REQUEST_EVENTS_MAX).map(|link| (link.position, link.seq)).collect();
     let events = gather(view, &kept)?;
     let start = chain.start().or_else(|| chain.links.first().copied());
+    if state(&chain) == RequestState::Pending {
+        // How it went on may be what cannot be read.
+        view.check_readable(start.map_or(0, |link| link.seq), u64::MAX)?;
+    }
     let Some(first) = start.and_then(|link| events.get(&link.seq)) else { return Ok(None) };
     if !Sight::new(view, owner).sees(&first.view())? {
         return Ok(None);

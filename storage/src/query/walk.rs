@@ -10,11 +10,11 @@ use std::time::Instant;
 use crate::StorageError;
 use crate::event::EventView;
 use crate::event::codec::ContextField;
-use crate::ids::{Owner, SessionId};
-use crate::index::{BlockEntry, Chain, Failure, Space, View};
+use crate::ids::{OperationId, Owner, PageId, SessionId};
+use crate::index::{BlockEntry, Chain, Failure, Sieve, Space, View};
 use crate::log::{Block, Position};
 use crate::query::cursor::Order;
-use crate::query::matching::CompiledFilter;
+use crate::query::matching::{BlockFacts, CompiledFilter};
 use crate::query::owned::OwnedEvent;
 
 /// Blocks passed over between two looks at the clock.
@@ -52,13 +52,14 @@ impl Walk<'_> {
         let mut walked = Walked::default();
         let mut sight = Sight::new(self.view, self.owner);
         let mut skips = 0;
-        let steps = self.steps()?;
-        for step in steps {
+        let may_match = |facts: &BlockFacts| self.filter.matches_facts(facts);
+        let sieve = self.sieve(&may_match);
+        for step in self.steps(&sieve)? {
             let step = step?;
             let mut wanted = Vec::with_capacity(step.entries.len());
             for entry in &step.entries {
                 if self.filter.matches_facts(&entry.facts) && sight.reaches(&entry.session)? {
-                    wanted.push(self.load(entry.position)?);
+                    wanted.push(self.view.load(entry.position)?);
                 }
             }
             if wanted.is_empty() {
@@ -142,16 +143,25 @@ impl Walk<'_> {
         }
     }
 
-    fn steps(&self) -> Result<Steps<'_>, Failure> {
+    fn sieve<'s>(&'s self, may_match: &'s dyn Fn(&BlockFacts) -> bool) -> Sieve<'s> {
         let filter = self.filter.filter();
-        let backwards = self.order == Order::Newest;
+        Sieve {
+            may_match,
+            session: filter.session_id.as_ref().map(SessionId::as_str),
+            owner: self.owner,
+            operation: filter.operation_id.as_ref().map(OperationId::as_str),
+            page: filter.page_id.as_ref().map(PageId::as_str),
+            after: self.after,
+            backwards: self.order == Order::Newest,
+        }
+    }
+
+    fn steps<'s>(&'s self, sieve: &'s Sieve<'s>) -> Result<Steps<'s>, Failure> {
+        let filter = self.filter.filter();
         match (&filter.session_id, &filter.request_id) {
             (Some(session), Some(request)) => self.steps_of_chain(session, request.as_str()),
-            (Some(session), None) if self.troubles => Ok(self.steps_of_troubles(session.as_str())),
-            (session, _) => {
-                let steps = self.view.steps(session.as_ref().map(SessionId::as_str), self.after, backwards)?;
-                Ok(Box::new(steps.map(|step| step.map(|entries| Step { entries, only: None }))))
-            }
+            (Some(session), None) if self.troubles => self.steps_of_troubles(session.as_str()),
+            _ => Ok(Box::new(self.view.steps(sieve).map(|step| step.map(|entries| Step { entries, only: None })))),
         }
     }
 
@@ -172,26 +182,28 @@ impl Walk<'_> {
     }
 
     /// Only the blocks in which requests begin that went wrong, and of their events only those.
-    fn steps_of_troubles<'s>(&'s self, session: &'s str) -> Steps<'s> {
-        let mut troubles = self.view.troubles(session, self.after, self.order == Order::Newest).peekable();
-        Box::new(std::iter::from_fn(move || {
-            let (seq, position) = match troubles.next()? {
-                Ok(first) => first,
-                Err(failure) => return Some(Err(failure)),
-            };
-            let mut seqs = vec![seq];
-            while let Some(Ok((seq, _))) = troubles.next_if(|next| matches!(next, Ok((_, other)) if *other == position))
-            {
-                seqs.push(seq);
+    fn steps_of_troubles<'s>(&'s self, session: &'s str) -> Result<Steps<'s>, Failure> {
+        let mut troubles = self.view.troubles(session, self.after, self.order == Order::Newest)?.peekable();
+        let next_step = move || -> Result<Option<Step>, Failure> {
+            while let Some(seq) = troubles.next().transpose()? {
+                // The beginning may have been removed since.
+                let Some(block) = self.view.block_holding(session, seq)? else { continue };
+                let mut seqs = vec![seq];
+                let here = |next: &Result<u64, Failure>| {
+                    next.as_ref().is_ok_and(|seq| (block.first_seq..=block.last_seq).contains(seq))
+                };
+                while let Some(Ok(seq)) = troubles.next_if(here) {
+                    seqs.push(seq);
+                }
+                seqs.sort_unstable();
+                let (first, last) = (seqs[0], seqs[seqs.len() - 1]);
+                let entries = vec![BlockEntry::anything(block.position, session, first, last)];
+                return Ok(Some(Step { entries, only: Some(seqs) }));
             }
-            seqs.sort_unstable();
-            let (first, last) = (seqs[0], seqs[seqs.len() - 1]);
-            Some(Ok(Step { entries: vec![BlockEntry::anything(position, session, first, last)], only: Some(seqs) }))
-        }))
-    }
-
-    fn load(&self, position: Position) -> Result<Block, Failure> {
-        load(self.view, position)
+            Ok(None)
+        };
+        let mut next_step = next_step;
+        Ok(Box::new(std::iter::from_fn(move || next_step().transpose())))
     }
 }
 
@@ -227,14 +239,6 @@ fn blocks_of(chain: &Chain) -> Vec<(u64, u64, Position)> {
     all.iter().zip(ends).map(|((first, position), last)| (*first, last, *position)).collect()
 }
 
-/// A block by an entry of the index: that it is not there is the index's fault.
-pub fn load(view: &View, position: Position) -> Result<Block, Failure> {
-    view.reader.load(position).map_err(|error| match error {
-        StorageError::Cursor { .. } => Failure::Index("an entry points behind the end of the log".into()),
-        error => Failure::Storage(error),
-    })
-}
-
 pub fn undecodable(block: &Block, what: &str) -> Failure {
     let (first_seq, last_seq) = (block.header.first_seq, block.header.last_seq);
     Failure::Storage(StorageError::Damaged { path: "log".into(), first_seq, last_seq, what: what.to_owned() })
@@ -246,7 +250,7 @@ pub fn gather(view: &View, wanted: &[(Position, u64)]) -> Result<HashMap<u64, Ow
     wanted.sort_unstable();
     let mut found = HashMap::with_capacity(wanted.len());
     for run in wanted.chunk_by(|(one, _), (other, _)| one == other) {
-        let block = load(view, run[0].0)?;
+        let block = view.load(run[0].0)?;
         let mut next = run.iter().map(|(_, seq)| *seq).peekable();
         for event in block.events() {
             let event = event.map_err(|error| undecodable(&block, &error.to_string()))?;
@@ -258,7 +262,7 @@ pub fn gather(view: &View, wanted: &[(Position, u64)]) -> Result<HashMap<u64, Ow
             }
         }
         if next.peek().is_some() {
-            return Err(Failure::Index("an entry points to a block without its event".into()));
+            return Err(view.fault_at(run[0].0, "an entry points to a block without its event"));
         }
     }
     Ok(found)
@@ -287,7 +291,7 @@ impl<'a> Sight<'a> {
         if let Some(known) = self.reached.get(session) {
             return Ok(*known);
         }
-        let reached = self.view.session(self.owner, &session.into())?.is_some();
+        let reached = self.view.has_session(self.owner, session)?;
         self.reached.insert(session.into(), reached);
         Ok(reached)
     }

@@ -142,34 +142,6 @@ async fn without_an_index_the_log_answers() {
 }
 
 #[tokio::test]
-async fn a_late_index_is_made_up_for_by_the_log() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let world = World::open(directory.path());
-    fill(&world).await;
-    let (early, late) = (world.settled().await.reached_seq, SessionId::from("s-1"));
-    let reader = world.log.reader();
-    let stale = world.index.standing_for_tests().expect("open");
-    let spread = of_request("ann", "s-1", "r-spread");
-    world.put(vec![request(&spread, "http://a.test/", "GET", "fetch", 0)]).await;
-    world.settled().await;
-    world.put(vec![response(&spread, "http://a.test/", 404)]).await;
-    fill(&world).await;
-    world.settled().await;
-    let last_seq = reader.durable().expect("read").last_seq;
-    assert!(early < last_seq);
-    // The store has come further than the caller of the view knows: nothing counts twice.
-    let view =
-        crate::index::View::over(Some(stale), &reader, last_seq, Some(&late)).map_err(|_| "view").expect("viewed");
-    let row = view.session(&"ann".into(), &late).map_err(|_| "row").expect("read");
-    assert_eq!(row, world.ledger.session(&"ann".into(), &late).await.expect("read"));
-    let chain = view.chain(crate::index::Space::Request, "s-1", "r-2-1").map_err(|_| "chain").expect("read");
-    assert_eq!(chain.links.len(), 4, "each of the two fills made two");
-    let chain = view.chain(crate::index::Space::Request, "s-1", "r-spread").map_err(|_| "chain").expect("read");
-    assert_eq!(chain.links.len(), 2, "written in two parts below, in one above");
-    world.close().await;
-}
-
-#[tokio::test]
 async fn checkpoints_are_kept() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = World::open(directory.path());

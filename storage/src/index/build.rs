@@ -1,0 +1,180 @@
+//! From spans of the log to layers, and from layers to tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::StorageError;
+use crate::ids::SessionId;
+use crate::index::entry::StretchFacts;
+use crate::index::fold::{Earlier, Fold};
+use crate::index::layer::{self, Layer, Source};
+use crate::index::merge::MEANINGLESS;
+use crate::index::rows::SessionRow;
+use crate::index::shelf::{Hole, Shelf};
+use crate::index::table::{Origin, TableWriter};
+use crate::index::wire::{Meaningless, Space, key, texts_of};
+use crate::index::Failure;
+use crate::log::{Position, Reader, SegmentFacts};
+
+/// A fold is ended once it takes this much memory, in bytes.
+pub const FOLD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Blocks of one generation of a segment that are to be folded.
+pub struct Job<'a> {
+    pub reader: &'a Reader,
+    pub facts: &'a SegmentFacts,
+    pub hole: Hole,
+    /// Leaves out what is not of this session.
+    pub only: Option<&'a SessionId>,
+}
+
+/// A part of a job that was folded.
+pub struct Piece {
+    pub fold: Fold,
+    layer: Layer,
+}
+
+impl Piece {
+    #[must_use]
+    pub fn first_seq(&self) -> u64 {
+        self.layer.first_seq
+    }
+
+    /// As a layer in memory.
+    pub fn into_layer(self, earlier: Earlier<'_>) -> Result<Layer, Failure> {
+        let source = Source::Leaf(Arc::new(self.fold.finish(earlier)?));
+        Ok(Layer { source, ..self.layer })
+    }
+}
+
+impl Job<'_> {
+    /// Folds it piece by piece; `take` says no to end early.
+    pub fn run(&self, take: &mut dyn FnMut(Piece) -> Result<bool, Failure>) -> Result<(), Failure> {
+        let (number, generation) = (self.facts.number, self.facts.generation);
+        let start = Position { segment: number, generation, offset: self.hole.start };
+        let mut fold = Fold::default();
+        let (mut piece_start, mut piece_first, mut next_seq) = (self.hole.start, self.hole.first_seq, self.hole.first_seq);
+        let mut last_seq = next_seq.saturating_sub(1);
+        let piece = |fold: Fold, start: u32, end: u32, first_seq: u64, last_seq: u64| Piece {
+            layer: Layer {
+                segment: number,
+                generation,
+                start,
+                end,
+                first_seq,
+                last_seq,
+                tip: fold.tip,
+                source: Source::Leaf(Arc::default()),
+            },
+            fold,
+        };
+        for block in self.reader.blocks(start)? {
+            let block = match block {
+                Ok(block) if block.position.segment == number && block.position.offset < self.hole.end => block,
+                Ok(_) => break,
+                Err(StorageError::Damaged { what, last_seq: damaged_to, .. }) => {
+                    // Whoever comes to these numbers is told; what lies before and behind stays readable.
+                    tracing::warn!(first_seq = next_seq, last_seq = damaged_to, what, "a part of the log cannot be indexed");
+                    let to = self.facts.last_seq.unwrap_or(damaged_to).max(next_seq);
+                    fold.damage(next_seq, to, &what);
+                    take(piece(fold, piece_start, self.hole.end, piece_first, to))?;
+                    return Ok(());
+                }
+                Err(error) => return Err(Failure::Storage(error)),
+            };
+            last_seq = last_seq.max(block.header.last_seq);
+            let wanted = self.only.is_none() || block.header.session_id.as_ref() == self.only;
+            if wanted {
+                fold.block(self.reader, &block)?;
+            }
+            if block.header.end_of_commit {
+                next_seq = last_seq + 1;
+                if fold.bytes >= FOLD_BYTES_MAX {
+                    let full = std::mem::take(&mut fold);
+                    if !take(piece(full, piece_start, block.next.offset, piece_first, last_seq))? {
+                        return Ok(());
+                    }
+                    (piece_start, piece_first) = (block.next.offset, next_seq);
+                }
+            }
+        }
+        if piece_start < self.hole.end && last_seq >= piece_first {
+            take(piece(fold, piece_start, self.hole.end, piece_first, last_seq))?;
+        }
+        Ok(())
+    }
+}
+
+/// Layers in memory for what nothing is known of yet.
+pub fn in_memory(job: &Job<'_>, earlier: Earlier<'_>) -> Result<Vec<Layer>, Failure> {
+    let mut layers = Vec::new();
+    job.run(&mut |piece| {
+        layers.push(piece.into_layer(earlier)?);
+        Ok(true)
+    })?;
+    Ok(layers)
+}
+
+/// Writes neighbouring layers of one segment as one table and puts it on the shelf in their place.
+pub fn write(shelf: &Shelf, facts: &SegmentFacts, layers: &[Layer]) -> Result<(), String> {
+    let (Some(first), Some(last)) = (layers.first(), layers.last()) else { return Ok(()) };
+    let whole = facts.last_seq.is_some() && first.start == facts.start.offset && u64::from(last.end) == facts.end;
+    let span = Layer { end: last.end, last_seq: last.last_seq, tip: last.tip, ..first.clone() };
+    let origin = shelf.origin(facts, &span);
+    let path = shelf.path(&origin, whole);
+    write_table(&path, &origin, layers)?;
+    shelf.take_in(&path)
+}
+
+fn write_table(path: &std::path::Path, origin: &Origin, layers: &[Layer]) -> Result<(), String> {
+    let said = |error: std::io::Error| error.to_string();
+    let mut writer = TableWriter::create(path).map_err(said)?;
+    let (mut merged, mut sums) = (layer::merged(layers)?, Sums::default());
+    while let Some((entry, joined)) = merged.next_entry()? {
+        let value = joined.as_deref().unwrap_or(entry.value());
+        if Space::of(entry.key()).is_none_or(|space| space >= Space::Owner) {
+            continue;
+        }
+        sums.note(entry.key(), value).map_err(|_| MEANINGLESS.to_owned())?;
+        writer.push(entry.key(), value).map_err(said)?;
+    }
+    for (key, row) in &sums.owners {
+        writer.push(key, &row.encode()).map_err(said)?;
+    }
+    for (key, facts) in &sums.spans {
+        writer.push(key, &facts.encode()).map_err(said)?;
+    }
+    if let Some(facts) = &sums.whole {
+        writer.push(&key(Space::Whole, &[], None), &facts.encode()).map_err(said)?;
+    }
+    writer.finish(origin).map_err(said)
+}
+
+/// What a table says over and above its layers, by key.
+#[derive(Default)]
+struct Sums {
+    owners: BTreeMap<Vec<u8>, SessionRow>,
+    spans: BTreeMap<Vec<u8>, StretchFacts>,
+    whole: Option<StretchFacts>,
+}
+
+impl Sums {
+    fn note(&mut self, from: &[u8], value: &[u8]) -> Result<(), Meaningless> {
+        match Space::of(from) {
+            Some(Space::Session) => {
+                let row = SessionRow::decode(value)?;
+                let owner = row.owner.as_str();
+                let sum = self.owners.entry(key(Space::Owner, &[owner], None));
+                sum.or_insert_with(|| SessionRow::new(owner, "", row.first_seq, row.first_micros)).add(&row);
+            }
+            Some(Space::Stretch) => {
+                let facts = StretchFacts::decode(value)?;
+                let session = texts_of(from).next().ok_or(Meaningless)?;
+                self.spans.entry(key(Space::Span, &[session], None)).or_insert(facts).unite(&facts);
+                self.whole.get_or_insert(facts).unite(&facts);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
