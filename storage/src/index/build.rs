@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::StorageError;
 use crate::ids::SessionId;
+use crate::index::Failure;
 use crate::index::entry::StretchFacts;
 use crate::index::fold::{Earlier, Fold};
 use crate::index::layer::{self, Layer, Source};
@@ -13,7 +14,6 @@ use crate::index::rows::SessionRow;
 use crate::index::shelf::{Hole, Shelf};
 use crate::index::table::{Origin, TableWriter};
 use crate::index::wire::{Meaningless, Space, key, texts_of};
-use crate::index::Failure;
 use crate::log::{Position, Reader, SegmentFacts};
 
 /// A fold is ended once it takes this much memory, in bytes.
@@ -53,7 +53,8 @@ impl Job<'_> {
         let (number, generation) = (self.facts.number, self.facts.generation);
         let start = Position { segment: number, generation, offset: self.hole.start };
         let mut fold = Fold::default();
-        let (mut piece_start, mut piece_first, mut next_seq) = (self.hole.start, self.hole.first_seq, self.hole.first_seq);
+        let (mut piece_start, mut piece_first, mut next_seq) =
+            (self.hole.start, self.hole.first_seq, self.hole.first_seq);
         let mut last_seq = next_seq.saturating_sub(1);
         let piece = |fold: Fold, start: u32, end: u32, first_seq: u64, last_seq: u64| Piece {
             layer: Layer {
@@ -74,7 +75,12 @@ impl Job<'_> {
                 Ok(_) => break,
                 Err(StorageError::Damaged { what, last_seq: damaged_to, .. }) => {
                     // Whoever comes to these numbers is told; what lies before and behind stays readable.
-                    tracing::warn!(first_seq = next_seq, last_seq = damaged_to, what, "a part of the log cannot be indexed");
+                    tracing::warn!(
+                        first_seq = next_seq,
+                        last_seq = damaged_to,
+                        what,
+                        "a part of the log cannot be indexed"
+                    );
                     let to = self.facts.last_seq.unwrap_or(damaged_to).max(next_seq);
                     fold.damage(next_seq, to, &what);
                     take(piece(fold, piece_start, self.hole.end, piece_first, to))?;

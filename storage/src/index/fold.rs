@@ -39,7 +39,7 @@ pub struct Fold {
     lost: HashMap<Vec<u8>, Lost>,
     mentions: HashMap<Vec<u8>, Stretches>,
     /// The latest mention of each sort: neighbouring events mostly repeat it.
-    recent: [(String, u64); 2],
+    recent: [Recent; 2],
     stretches: HashMap<Vec<u8>, StretchFacts>,
     /// Openings of the log seen.
     pub openings: u64,
@@ -51,6 +51,13 @@ pub struct Fold {
     pub last_seq: u64,
     /// The last block.
     pub tip: Tip,
+}
+
+#[derive(Default)]
+struct Recent {
+    id: String,
+    session: String,
+    stretch: u64,
 }
 
 /// Finds where a request began in what lies before the part that was folded.
@@ -157,8 +164,8 @@ impl Fold {
             self.current.insert(session.into(), owner.into());
         }
         self.row(owner, session, view).take_in(view, around.instance);
-        self.mention(0, OPERATION, around.operation, view.seq);
-        self.mention(1, PAGE, around.page, view.seq);
+        self.mention(OPERATION, around.operation, session, view.seq);
+        self.mention(PAGE, around.page, session, view.seq);
         match view.kind() {
             Some(Kind::LogOpened) => self.openings += 1,
             Some(Kind::LogRemoved) => {
@@ -213,19 +220,19 @@ impl Fold {
         }
     }
 
-    fn mention(&mut self, place: usize, what: &str, id: Option<&str>, seq: u64) {
+    fn mention(&mut self, what: &str, id: Option<&str>, session: &str, seq: u64) {
         let Some(id) = id else { return };
-        let (recent, stretch) = (&mut self.recent[place], stretch_of(seq));
-        if recent.0 == id && recent.1 == stretch {
+        let stretch = stretch_of(seq);
+        let recent = &mut self.recent[usize::from(what == PAGE)];
+        if recent.stretch == stretch && recent.id == id && recent.session == session {
             return;
         }
-        recent.0.clear();
-        recent.0.push_str(id);
-        recent.1 = stretch;
-        let stretches = self.mentions.entry(key(Space::Mention, &[what, id], None)).or_insert_with_key(|key| {
-            self.bytes += key.len() + ENTRY_OVERHEAD_BYTES;
-            Stretches::default()
-        });
+        *recent = Recent { id: id.to_owned(), session: session.to_owned(), stretch };
+        let stretches =
+            self.mentions.entry(key(Space::Mention, &[what, id, session], None)).or_insert_with_key(|key| {
+                self.bytes += key.len() + ENTRY_OVERHEAD_BYTES;
+                Stretches::default()
+            });
         if stretches.insert(stretch) {
             self.bytes += 16;
         }

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use crate::index::Failure;
 use crate::index::chain::Chain;
 use crate::index::leaf::{Entry, Leaf};
 use crate::index::merge::{Entries, MEANINGLESS, Merged};
 use crate::index::table::{Table, Tip, within};
 use crate::index::wire::{Space, end_of, key, number_of};
-use crate::index::Failure;
 use crate::log::Position;
 
 #[derive(Clone)]

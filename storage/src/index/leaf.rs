@@ -36,7 +36,8 @@ impl Leaf {
     #[must_use]
     pub fn of(mut pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
         pairs.sort_unstable();
-        let mut leaf = Self { bytes: Vec::with_capacity(pairs.iter().map(|(k, v)| k.len() + v.len()).sum()), ..Self::default() };
+        let mut leaf =
+            Self { bytes: Vec::with_capacity(pairs.iter().map(|(k, v)| k.len() + v.len()).sum()), ..Self::default() };
         leaf.places.reserve_exact(pairs.len());
         for (key, value) in &pairs {
             leaf.push(key, value);

@@ -118,10 +118,9 @@ impl Maker {
     /// The latest two neighbouring tables of about the same size.
     fn two_alike(&self, newest: &SegmentFacts) -> Option<[Layer; 2]> {
         let layers = self.shared.shelf.layers(newest.number, newest.generation);
-        let tables: Vec<(u64, &Layer)> = layers.iter().filter_map(|layer| Some((size_of_table(layer)?, layer))).collect();
-        let alike = |pair: &&[(u64, &Layer)]| {
-            matches!(pair, [(large, one), (small, other)] if one.end == other.start && *large <= GROWTH * small)
-        };
+        let tables: Vec<(u64, &Layer)> =
+            layers.iter().filter_map(|layer| Some((size_of_table(layer)?, layer))).collect();
+        let alike = |pair: &&[(u64, &Layer)]| matches!(pair, [(large, one), (small, other)] if one.end == other.start && *large <= GROWTH * small);
         let pair = tables.windows(2).rev().find(alike)?;
         Some([pair[0].1.clone(), pair[1].1.clone()])
     }

@@ -97,9 +97,10 @@ mod tests {
         assert_eq!(set, Stretches(vec![(3, 4), (7, 9), (99, 100)]));
         assert_eq!(Stretches::decode(&set.encode()).ok(), Some(set.clone()));
         let holds = |first: u64, last: u64| set.touch(first_seq_of(first), first_seq_of(last));
-        assert_eq!([(0, 2), (0, 3), (4, 6), (5, 6), (9, 98), (101, 500)].map(|(f, l)| holds(f, l)), [
-            false, true, true, false, true, false
-        ]);
+        assert_eq!(
+            [(0, 2), (0, 3), (4, 6), (5, 6), (9, 98), (101, 500)].map(|(f, l)| holds(f, l)),
+            [false, true, true, false, true, false]
+        );
         let mut other = Stretches::default();
         other.insert(5);
         other.insert(6);

@@ -26,7 +26,7 @@ pub enum Space {
     Download = 5,
     /// (owner, session, segment, generation) to what retention took.
     Lost = 6,
-    /// (what, id) to the stretches of numbers in which an event names it.
+    /// (what, id, session) to the stretches of numbers in which an event of the session names it.
     Mention = 7,
     /// (session, request id, first seq) to where its events are.
     Request = 8,

@@ -68,7 +68,8 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<DownloadRow>, F
     let events = gather(view, &all)?;
     let items = rows.into_iter().map(|(row, chain)| row.joined(&chain, &events)).collect();
     let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
-    let (retained, dropped) = (Some(stream.row.count(Some(&[Kind::DownloadStarted]))), stream.row.dropped(Some(&STREAM)));
+    let (retained, dropped) =
+        (Some(stream.row.count(Some(&[Kind::DownloadStarted]))), stream.row.dropped(Some(&STREAM)));
     Ok(Found { items, walked, retained, dropped, removed, hidden: 0 })
 }
 

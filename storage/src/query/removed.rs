@@ -26,9 +26,8 @@ impl Removed {
         if filter.owner.as_ref().is_some_and(|owner| *owner != wanted.owner) {
             return Ok(removed);
         }
-        let of_stream = |portion: &Portion| {
-            kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.number() == portion.kind))
-        };
+        let of_stream =
+            |portion: &Portion| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.number() == portion.kind));
         for lost in view.lost(&wanted.owner, filter.session_id.as_ref())? {
             for portion in &lost.portions {
                 if of_stream(portion) {

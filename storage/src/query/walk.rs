@@ -3,7 +3,8 @@
 //! A block that its header rules out, or that belongs to another owner's session, is neither loaded
 //! nor counted as examined. So a walk at rest stays where it is while others go on.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -59,7 +60,7 @@ impl Walk<'_> {
             let mut wanted = Vec::with_capacity(step.entries.len());
             for entry in &step.entries {
                 if self.filter.matches_facts(&entry.facts) && sight.reaches(&entry.session)? {
-                    wanted.push(self.view.load(entry.position)?);
+                    wanted.push(entry);
                 }
             }
             if wanted.is_empty() {
@@ -70,7 +71,7 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            if self.step(&wanted, &step.only, &mut sight, visit, &mut walked)?.is_break()
+            if self.step(&mut wanted, &step.only, &mut sight, visit, &mut walked)?.is_break()
                 || Instant::now() >= self.until
             {
                 return Ok(walked);
@@ -82,35 +83,76 @@ impl Walk<'_> {
 
     fn step(
         &self,
-        blocks: &[Block],
+        entries: &mut [&BlockEntry],
         only: &Option<Vec<u64>>,
         sight: &mut Sight<'_>,
         visit: Visit<'_>,
         walked: &mut Walked,
     ) -> Result<ControlFlow<()>, Failure> {
-        if let ([block], Order::Oldest) = (blocks, self.order) {
-            return self.stream(block, only, sight, visit, walked);
+        if let ([entry], Order::Oldest) = (&*entries, self.order) {
+            return self.stream(&self.view.load(entry.position)?, only, sight, visit, walked);
         }
-        let mut events = Vec::new();
-        for block in blocks {
+        // Blocks of one commit lie side by side: each is loaded only when the walk comes to its first event.
+        let (mut waiting, mut seen) = (BTreeMap::new(), None);
+        entries.sort_unstable_by_key(|entry| entry.first_seq);
+        if self.order == Order::Newest {
+            entries.sort_unstable_by_key(|entry| Reverse(entry.last_seq));
+        }
+        for entry in entries {
+            let comes_first = |seq: u64| match self.order {
+                Order::Oldest => seq < entry.first_seq,
+                Order::Newest => seq > entry.last_seq,
+            };
+            if self.visit_waiting(&mut waiting, &comes_first, sight, visit, walked)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let block = self.view.load(entry.position)?;
             for event in block.events() {
-                let event = event.map_err(|error| undecodable(block, &error.to_string()))?;
-                if self.beyond(event.seq) && asked(only, event.seq) {
-                    events.push(event);
+                let event = event.map_err(|error| undecodable(&block, &error.to_string()))?;
+                if !self.beyond(event.seq) || !asked(only, event.seq) {
+                    continue;
+                }
+                seen = Some(seen.map_or(event.seq, |seen: u64| match self.order {
+                    Order::Oldest => seen.max(event.seq),
+                    Order::Newest => seen.min(event.seq),
+                }));
+                if self.filter.matches(&event) {
+                    waiting.insert(event.seq, OwnedEvent::of(&event));
                 }
             }
         }
-        events.sort_unstable_by_key(|event| event.seq);
-        if self.order == Order::Newest {
-            events.reverse();
+        if self.visit_waiting(&mut waiting, &|_| true, sight, visit, walked)?.is_break() {
+            return Ok(ControlFlow::Break(()));
         }
-        for event in &events {
-            if self.filter.matches(event) && sight.sees(event)? && visit(event)?.is_break() {
+        walked.examined = seen.or(walked.examined);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits those of the matches found that come before all others.
+    fn visit_waiting(
+        &self,
+        waiting: &mut BTreeMap<u64, OwnedEvent>,
+        comes_first: &dyn Fn(u64) -> bool,
+        sight: &mut Sight<'_>,
+        visit: Visit<'_>,
+        walked: &mut Walked,
+    ) -> Result<ControlFlow<()>, Failure> {
+        loop {
+            let next = match self.order {
+                Order::Oldest => waiting.first_entry(),
+                Order::Newest => waiting.last_entry(),
+            };
+            let Some(next) = next.filter(|next| comes_first(*next.key())) else { return Ok(ControlFlow::Continue(())) };
+            let event = next.get().view();
+            if sight.sees(&event)? && visit(&event)?.is_break() {
+                walked.examined = match self.order {
+                    Order::Oldest => event.seq.checked_sub(1),
+                    Order::Newest => event.seq.checked_add(1),
+                };
                 return Ok(ControlFlow::Break(()));
             }
-            walked.examined = Some(event.seq);
+            next.remove();
         }
-        Ok(ControlFlow::Continue(()))
     }
 
     /// A block by itself is in order already: reading ends with the page.

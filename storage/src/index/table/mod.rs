@@ -7,6 +7,8 @@
 mod cache;
 mod filter;
 mod format;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::fs::File;
@@ -17,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 
 pub use cache::Cache;
 use cache::Piece;
-pub use format::{Origin, Tip};
 use format::{CHECKSUM_BYTES, FOOTER_BYTES, Layout, SECTION_BYTES, read_footer};
+pub use format::{Origin, Tip};
 pub use write::{TableWriter, UNFINISHED};
 
 use crate::index::leaf::{Entry, Leaf};

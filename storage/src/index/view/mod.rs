@@ -243,7 +243,9 @@ impl View {
     pub fn load(&self, position: Position) -> Result<Block, Failure> {
         match self.reader.load(position) {
             Ok(block) => Ok(block),
-            Err(StorageError::Cursor { .. }) => Err(self.fault_at(position, "an entry points behind the end of the log")),
+            Err(StorageError::Cursor { .. }) => {
+                Err(self.fault_at(position, "an entry points behind the end of the log"))
+            }
             Err(StorageError::Damaged { .. }) if self.is_no_block(position) => {
                 Err(self.fault_at(position, "an entry points to where no block is"))
             }

@@ -1,12 +1,14 @@
 //! Walking blocks layer by layer, past whatever a filter rules out.
 
+use std::rc::Rc;
+
 use crate::ids::Owner;
 use crate::index::entry::{BlockEntry, StretchFacts};
 use crate::index::layer::Layer;
 use crate::index::rows::SessionRow;
 use crate::index::stretches::{Stretches, first_seq_of, stretch_of};
 use crate::index::view::{Damage, View, damages};
-use crate::index::wire::{Space, end_of, key, number_of};
+use crate::index::wire::{Space, end_of, key, number_of, texts_of};
 use crate::index::{Failure, wire};
 use crate::query::BlockFacts;
 
@@ -77,14 +79,29 @@ fn stopped<'a>(steps: Steps<'a>, damage: Damage, sieve: &Sieve<'a>) -> Steps<'a>
     Box::new(before.chain(std::iter::once(Err(damage.failure()))))
 }
 
-/// Whether a layer may hold a match at all, and in which stretches what the sieve names is mentioned.
-fn walkable(layer: &Layer, sieve: &Sieve<'_>) -> Result<Option<Vec<Stretches>>, Failure> {
-    let mut mentions = Vec::new();
+/// Where in a layer one of the ids that a sieve names is mentioned, by session.
+type Mentions = Vec<(Box<str>, Stretches)>;
+
+/// Whether a layer may hold a match at all, and where what the sieve names is mentioned, for each name.
+fn walkable(layer: &Layer, sieve: &Sieve<'_>) -> Result<Option<Rc<[Mentions]>>, Failure> {
+    let mut named: Vec<Mentions> = Vec::new();
     for (what, id) in [(wire::OPERATION, sieve.operation), (wire::PAGE, sieve.page)] {
         let Some(id) = id else { continue };
-        let Some(entry) = layer.find(&key(Space::Mention, &[what, id], None))? else { return Ok(None) };
-        mentions.push(Stretches::decode(entry.value()).map_err(layer.meaningless())?);
+        let (about, mut mentions) = (key(Space::Mention, &[what, id], None), Mentions::new());
+        if layer.may_hold(&about) {
+            for entry in layer.range(&about, &end_of(&about), false) {
+                let entry = entry?;
+                let session = texts_of(entry.key()).nth(2).unwrap_or_default();
+                mentions.push((session.into(), Stretches::decode(entry.value()).map_err(layer.meaningless())?));
+            }
+        }
+        mentions.retain(|(session, _)| sieve.session.is_none_or(|only| only == &**session));
+        if mentions.is_empty() {
+            return Ok(None);
+        }
+        named.push(mentions);
     }
+    let mentions: Rc<[Mentions]> = named.into();
     if !layer.is_table() {
         return Ok(Some(mentions));
     }
@@ -115,7 +132,7 @@ fn kinds_of(sum: &SessionRow) -> u128 {
 }
 
 /// Steps of the stretches that may hold a match.
-fn stretch_steps<'a>(layer: &'a Layer, sieve: &'a Sieve<'a>, mentions: Vec<Stretches>) -> Result<Steps<'a>, Failure> {
+fn stretch_steps<'a>(layer: &'a Layer, sieve: &'a Sieve<'a>, mentions: Rc<[Mentions]>) -> Result<Steps<'a>, Failure> {
     let texts = sieve.session.map(|session| vec![session]).unwrap_or_default();
     let space = if sieve.session.is_some() { Space::Stretch } else { Space::TimelineStretch };
     let prefix = key(space, &texts, None);
@@ -138,7 +155,9 @@ fn stretch_steps<'a>(layer: &'a Layer, sieve: &'a Sieve<'a>, mentions: Vec<Stret
             Ok((stretch, facts))
         });
         match found {
-            Ok((stretch, facts)) if may_hold(stretch, &facts, sieve, &mentions) => blocks_in(layer, sieve, stretch, mentions.clone()),
+            Ok((stretch, facts)) if may_hold(stretch, &facts, sieve, &mentions) => {
+                blocks_in(layer, sieve, stretch, mentions.clone())
+            }
             Ok(_) => Box::new(std::iter::empty()) as Steps<'a>,
             Err(failure) => Box::new(std::iter::once(Err(failure))),
         }
@@ -146,35 +165,46 @@ fn stretch_steps<'a>(layer: &'a Layer, sieve: &'a Sieve<'a>, mentions: Vec<Stret
     Ok(Box::new(steps))
 }
 
-fn may_hold(stretch: u64, known: &StretchFacts, sieve: &Sieve<'_>, mentions: &[Stretches]) -> bool {
+fn may_hold(stretch: u64, known: &StretchFacts, sieve: &Sieve<'_>, mentions: &[Mentions]) -> bool {
     let passed = !sieve.backwards && sieve.after.is_some_and(|after| known.last_seq <= after);
     let first_seq = first_seq_of(stretch);
     !passed
-        && mentions.iter().all(|stretches| stretches.touch(first_seq, known.last_seq.max(first_seq)))
+        && mentions
+            .iter()
+            .all(|named| named.iter().any(|(_, stretches)| stretches.touch(first_seq, known.last_seq.max(first_seq))))
         && (sieve.may_match)(&known.facts)
 }
 
 /// Steps that begin in a stretch.
-fn blocks_in<'a>(layer: &'a Layer, sieve: &'a Sieve<'a>, stretch: u64, mentions: Vec<Stretches>) -> Steps<'a> {
+fn blocks_in<'a>(layer: &'a Layer, sieve: &'a Sieve<'a>, stretch: u64, mentions: Rc<[Mentions]>) -> Steps<'a> {
     let texts = sieve.session.map(|session| vec![session]).unwrap_or_default();
     let space = if sieve.session.is_some() { Space::Block } else { Space::Timeline };
     let (first, behind) = (first_seq_of(stretch), first_seq_of(stretch + 1));
     let behind = if sieve.backwards { sieve.after.map_or(behind, |after| behind.min(after)) } else { behind };
     let (from, to) = (key(space, &texts, Some(first)), key(space, &texts, Some(behind)));
     let entries = layer.range(&from, &to, sieve.backwards);
+    let wanted = move |block: &BlockEntry| {
+        let beyond = sieve.backwards || sieve.after.is_none_or(|after| block.last_seq > after);
+        let named = |mentions: &Mentions| {
+            let here = |(session, at): &(Box<str>, Stretches)| {
+                **session == *block.session && at.touch(block.first_seq, block.last_seq)
+            };
+            mentions.iter().any(here)
+        };
+        beyond && mentions.iter().all(named)
+    };
     let steps = entries.map(move |entry| {
         let entry = entry?;
-        match sieve.session {
-            Some(session) => BlockEntry::decode(layer.place(), session, entry.key(), entry.value()).map(|one| vec![one]),
+        let step = match sieve.session {
+            Some(session) => {
+                let block = BlockEntry::decode(layer.place(), session, entry.key(), entry.value());
+                block.map(|block| vec![block])
+            }
             None => BlockEntry::decode_commit(layer.place(), entry.key(), entry.value()),
-        }
-        .map_err(layer.meaningless())
+        };
+        let mut step = step.map_err(layer.meaningless())?;
+        step.retain(&wanted);
+        Ok(step)
     });
-    let wanted = move |step: &Result<Step, Failure>| {
-        let Ok(blocks) = step else { return true };
-        let beyond = |block: &BlockEntry| sieve.backwards || sieve.after.is_none_or(|after| block.last_seq > after);
-        let mentioned = |block: &BlockEntry| mentions.iter().all(|named| named.touch(block.first_seq, block.last_seq));
-        blocks.iter().any(|block| beyond(block) && mentioned(block))
-    };
-    Box::new(steps.filter(wanted))
+    Box::new(steps.filter(|step| step.as_ref().is_ok_and(|blocks| !blocks.is_empty()) || step.is_err()))
 }

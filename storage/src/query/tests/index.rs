@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::world::{LIMIT, World, console, gap, launching, of_request, of_session, request, response, seqs};
 use crate::event::Level;
-use crate::ids::SessionId;
 use crate::index::{IndexState, SessionRow};
 use crate::query::EventFilter;
 
