@@ -136,6 +136,7 @@ impl Follower {
             return Ok(());
         }
         let segments = self.shared.reader.segments().map_err(|error| error.to_string())?;
+        self.shared.ahead.clear().map_err(|error| error.to_string())?;
         let fault = self.shared.shelf.open(&segments).map_err(|error| error.to_string())?;
         self.tables_opened = true;
         if let Some(reason) = fault {
@@ -208,7 +209,7 @@ impl Follower {
         if let Some(last) = layers.last() {
             if !self.is_of_this_log(last) {
                 self.shared.lost("the log went on otherwise".into());
-                self.shared.shelf.discard_segment(newest.number);
+                self.shared.shelf.forget_segment(newest.number);
                 return self.begin(newest.start, newest.first_seq);
             }
             return self.begin(Position { offset: last.end, ..newest.start }, last.last_seq + 1);

@@ -68,7 +68,15 @@ impl Layer {
     /// Whether entries that sum up others are there.
     #[must_use]
     pub fn is_table(&self) -> bool {
-        matches!(self.source, Source::Table(_))
+        self.table().is_some()
+    }
+
+    #[must_use]
+    pub fn table(&self) -> Option<&Arc<Table>> {
+        match &self.source {
+            Source::Table(table) => Some(table),
+            Source::Leaf(_) => None,
+        }
     }
 
     pub fn get(&self, key: &[u8]) -> Result<Option<Entry>, Failure> {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::StorageError;
 use crate::index::follow::Retry;
-use crate::index::layer::{Layer, Source};
+use crate::index::layer::Layer;
 use crate::index::shared::{Shared, text_of};
 use crate::index::shelf::Hole;
 use crate::index::{Failure, IndexState};
@@ -104,7 +104,7 @@ impl Maker {
         // What lies behind the last layer is the follower's.
         let between = |hole: &Hole| u64::from(hole.end) < newest.end;
         for hole in self.shared.shelf.holes(newest).into_iter().filter(between) {
-            self.shared.fill_hole(&self.shared.reader, newest, hole, &|| *self.control.borrow())?;
+            self.shared.fill_hole(&self.shared.shelf, &self.shared.reader, newest, hole, &|| *self.control.borrow())?;
         }
         while let Some(two) = self.two_alike(newest) {
             if *self.control.borrow() {
@@ -150,8 +150,5 @@ impl Maker {
 }
 
 fn size_of_table(layer: &Layer) -> Option<u64> {
-    match &layer.source {
-        Source::Table(table) => Some(table.bytes()),
-        Source::Leaf(_) => None,
-    }
+    layer.table().map(|table| table.bytes())
 }

@@ -7,6 +7,7 @@
 //! made again, and tried again for as long as it takes; meanwhile questions are answered from memory
 //! and from the log, slower and the same. Nobody who opens the index waits for it.
 
+mod ahead;
 mod build;
 mod chain;
 mod entry;

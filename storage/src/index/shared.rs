@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::index::ahead::Ahead;
 use crate::index::build::{self, Job};
 use crate::index::layer::{self, Layer};
 use crate::index::shelf::{Hole, Shelf};
@@ -25,6 +26,8 @@ pub struct Shared {
     pub doubts: watch::Sender<u64>,
     standing: Mutex<Standing>,
     store: Mutex<Option<Store>>,
+    /// Tables of generations that are about to be installed.
+    pub ahead: Ahead,
     /// Held by whoever makes a table from the log: one at a time, so that memory stays bounded.
     bench: Mutex<()>,
 }
@@ -64,16 +67,18 @@ impl Shared {
             hole_seq: None,
             following: 0,
         };
+        let log_id = reader.log_id().to_owned();
         Self {
             directory: directory.to_owned(),
-            shelf: Shelf::new(directory, reader.log_id()),
-            reader,
+            shelf: Shelf::new(directory, &log_id),
             progress: watch::Sender::new(Progress::default()),
+            reader,
             rebuilds: watch::Sender::new(0),
             work: watch::Sender::new(0),
             doubts: watch::Sender::new(0),
             standing: Mutex::new(standing),
             store: Mutex::new(None),
+            ahead: Ahead::new(directory, &log_id),
             bench: Mutex::new(()),
         }
     }
@@ -234,14 +239,18 @@ impl Shared {
     /// Makes tables for what nothing is known of in a segment that is not written any more.
     pub fn fill(&self, reader: &Reader, facts: &SegmentFacts, stop: &dyn Fn() -> bool) -> Result<(), Failure> {
         let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.ahead.adopt(reader, facts, &self.shelf)? {
+            return Ok(());
+        }
         for hole in self.shelf.holes(facts) {
-            self.fill_hole(reader, facts, hole, stop)?;
+            self.fill_hole(&self.shelf, reader, facts, hole, stop)?;
         }
         Ok(())
     }
 
     pub fn fill_hole(
         &self,
+        shelf: &Shelf,
         reader: &Reader,
         facts: &SegmentFacts,
         hole: Hole,
@@ -250,9 +259,15 @@ impl Shared {
         Job { reader, facts, hole, only: None }.run(&mut |piece| {
             let before = piece.first_seq();
             let layer = piece.into_layer(&|session, id| self.begun_before(before, session, id))?;
-            build::write(&self.shelf, facts, &[layer]).map_err(Failure::Index)?;
+            build::write(shelf, facts, &[layer]).map_err(Failure::Index)?;
             Ok(!stop())
         })
+    }
+
+    /// Takes up the table that was made in advance of a generation that holds now, if there is one.
+    pub fn adopt(&self, reader: &Reader, facts: &SegmentFacts) -> Result<bool, Failure> {
+        let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ahead.adopt(reader, facts, &self.shelf)
     }
 
     /// Writes all layers of a sealed segment as one table, unless that is how they are.
@@ -274,10 +289,17 @@ impl Shared {
     }
 
     pub fn build_ahead(&self, reader: &Reader) -> Result<(), Failure> {
+        let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
         for facts in reader.segments()? {
-            self.shelf.discard_generation(facts.number, facts.generation);
-            self.fill(reader, &facts, &|| false)?;
-            self.unite(&facts).map_err(Failure::Index)?;
+            self.ahead.begin(facts.number)?;
+            for hole in self.ahead.shelf.holes(&facts) {
+                self.fill_hole(&self.ahead.shelf, reader, &facts, hole, &|| false)?;
+            }
+            let layers = self.ahead.shelf.layers(facts.number, facts.generation);
+            if layers.len() > 1 {
+                build::write(&self.ahead.shelf, &facts, &layers).map_err(Failure::Index)?;
+            }
+            self.ahead.done(reader, &facts)?;
         }
         Ok(())
     }

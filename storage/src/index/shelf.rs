@@ -143,6 +143,13 @@ impl Shelf {
         Ok(())
     }
 
+    /// Takes in a table that lies in another directory.
+    pub fn move_in(&self, from: &Path) -> Result<(), String> {
+        let path = self.directory.join(from.file_name().unwrap_or_default());
+        std::fs::rename(from, &path).map_err(|error| error.to_string())?;
+        self.take_in(&path)
+    }
+
     fn put(&self, table: Arc<Table>) {
         let origin = &table.origin;
         let mut held = self.lock();
@@ -220,12 +227,6 @@ impl Shelf {
         self.lock().tail.clear();
     }
 
-    /// Forgets all that is known of the generation 0 of a segment.
-    pub fn discard_segment(&self, segment: u32) {
-        self.lock().tail.remove(&segment);
-        self.discard_generation(segment, 0);
-    }
-
     #[must_use]
     pub fn tail(&self, segment: u32) -> Vec<Layer> {
         self.lock().tail.get(&segment).cloned().unwrap_or_default()
@@ -251,19 +252,23 @@ impl Shelf {
         found
     }
 
-    /// Forgets all tables of that generation.
-    pub fn discard_generation(&self, segment: u32, generation: u16) {
-        let gone = self.lock().tables.remove(&(segment, generation));
-        gone.iter().flatten().for_each(remove);
+    /// Forgets all that is known of a segment.
+    pub fn forget_segment(&self, segment: u32) {
+        let mut held = self.lock();
+        held.tail.remove(&segment);
+        let keys: Vec<(u32, u16)> =
+            held.tables.range((segment, 0)..=(segment, u16::MAX)).map(|(key, _)| *key).collect();
+        let gone: Vec<Arc<Table>> = keys.iter().filter_map(|key| held.tables.remove(key)).flatten().collect();
+        drop(held);
+        gone.iter().for_each(remove);
     }
 
-    /// Forgets what is of segments and generations that are gone. Of generations still to come, tables
-    /// are made in advance.
+    /// Forgets what is of segments and generations that are gone.
     pub fn retain(&self, segments: &[SegmentFacts]) {
         let Some(oldest) = segments.first() else { return };
         let generations: BTreeMap<u32, u16> = segments.iter().map(|facts| (facts.number, facts.generation)).collect();
         let gone = |segment: u32, generation: u16| {
-            segment < oldest.number || generations.get(&segment).is_some_and(|now| generation < *now)
+            segment < oldest.number || generations.get(&segment).is_some_and(|now| generation != *now)
         };
         let mut held = self.lock();
         held.tail.retain(|segment, _| !gone(*segment, 0));

@@ -43,7 +43,8 @@ pub struct DownloadRow {
 }
 
 pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<DownloadRow>, Failure> {
-    let Some(stream) = Stream::of(view, wanted)? else { return Ok(Found::nothing()) };
+    let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
+    let Some(stream) = Stream::of(view, wanted)? else { return Ok(Found::nothing(removed)) };
     let starts = starts(wanted.filter.filter());
     let mut rows = Vec::new();
     let mut visit = |event: &EventView<'_>| {
@@ -67,7 +68,6 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<DownloadRow>, F
     let all: Vec<_> = rows.iter().flat_map(|(_, chain)| telling(chain)).collect();
     let events = gather(view, &all)?;
     let items = rows.into_iter().map(|(row, chain)| row.joined(&chain, &events)).collect();
-    let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
     let (retained, dropped) =
         (Some(stream.row.count(Some(&[Kind::DownloadStarted]))), stream.row.dropped(Some(&STREAM)));
     Ok(Found { items, walked, retained, dropped, removed, hidden: 0 })

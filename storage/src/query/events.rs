@@ -11,7 +11,10 @@ use crate::query::removed::Removed;
 use crate::query::walk::{Walk, Walked};
 
 pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<OwnedEvent>, Failure> {
-    let Some(stream) = Stream::of(view, wanted)? else { return Ok(Found::nothing()) };
+    let kinds = wanted.filter.filter().kinds.as_deref();
+    let admits = |portion: &Portion| wanted.filter.admits(portion.kind, portion.level);
+    let removed = Removed::of(view, wanted, kinds, &admits)?;
+    let Some(stream) = Stream::of(view, wanted)? else { return Ok(Found::nothing(removed)) };
     let mut items = Vec::new();
     let mut visit = |event: &EventView<'_>| {
         if items.len() == wanted.limit {
@@ -21,9 +24,6 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<OwnedEvent>, Fa
         Ok(ControlFlow::Continue(()))
     };
     let walked = wanted.walk(view, &wanted.filter).run(&mut visit)?;
-    let kinds = wanted.filter.filter().kinds.as_deref();
-    let admits = |portion: &Portion| wanted.filter.admits(portion.kind, portion.level);
-    let removed = Removed::of(view, wanted, kinds, &admits)?;
     let (retained, dropped) = (Some(stream.row.count(kinds)), stream.row.dropped(kinds));
     Ok(Found { items, walked, retained, dropped, removed, hidden: 0 })
 }
@@ -44,9 +44,9 @@ impl Stream {
 }
 
 impl<T> Found<T> {
-    pub(super) fn nothing() -> Self {
+    pub(super) fn nothing(removed: Removed) -> Self {
         let walked = Walked { examined: None, complete: true };
-        Self { items: Vec::new(), walked, retained: Some(0), dropped: 0, removed: Removed::default(), hidden: 0 }
+        Self { items: Vec::new(), walked, retained: Some(0), dropped: 0, removed, hidden: 0 }
     }
 }
 

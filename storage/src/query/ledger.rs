@@ -135,6 +135,11 @@ impl Ledger {
         self.key.write(&self.binding(request, list), seq)
     }
 
+    #[cfg(test)]
+    pub(super) fn place_of(&self, request: &PageRequest<'_>, list: List, cursor: &str) -> u64 {
+        self.key.read(&self.binding(request, list), cursor).expect("the cursor belongs here")
+    }
+
     /// # Errors
     /// When the log cannot be read.
     pub async fn request(

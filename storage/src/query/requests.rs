@@ -45,7 +45,8 @@ pub struct RequestDetail {
 }
 
 pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<RequestRow>, Failure> {
-    let Some(stream) = Stream::of(view, wanted)? else { return Ok(Found::nothing()) };
+    let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
+    let Some(stream) = Stream::of(view, wanted)? else { return Ok(Found::nothing(removed)) };
     let starts = starts(wanted.filter.filter());
     let mut rows = Vec::new();
     let mut hidden = 0;
@@ -66,7 +67,6 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<RequestRow>, Fa
     let all: Vec<(Position, u64)> = rows.iter().flat_map(|(_, chain)| links(chain)).collect();
     let events = gather(view, &all)?;
     let items = rows.iter().map(|(place, chain)| row(place, chain, &events)).collect();
-    let removed = Removed::of(view, wanted, Some(&STREAM), &|_| true)?;
     let (retained, dropped) = (Some(stream.row.requests()), stream.row.dropped(Some(&STREAM)));
     Ok(Found { items, walked, retained, dropped, removed, hidden })
 }

@@ -18,9 +18,9 @@ use crate::index::lost::Lost;
 use crate::index::rows::{ArtifactRow, SessionRow};
 use crate::index::shared::Shared;
 use crate::index::shelf::{self, Hole};
-use crate::index::wire::{Space, Taken, end_of, key, number_of};
+use crate::index::wire::{Space, Taken, end_of, key, number_of, texts_of};
 use crate::index::{BlockEntry, Failure};
-use crate::log::{Block, BlockRef, Position, Reader, SegmentFacts};
+use crate::log::{Block, Position, Reader, SegmentFacts};
 
 pub use steps::Sieve;
 
@@ -53,6 +53,12 @@ impl View {
         let on_shelf = |shared: &Shared| shared.shelf.layers(facts.number, facts.generation);
         let mut known = shared.map(on_shelf).unwrap_or_default();
         let mut holes = shelf::holes(facts, &known);
+        if let Some(shared) = shared.filter(|_| !holes.is_empty())
+            && shared.adopt(&self.reader, facts)?
+        {
+            known = on_shelf(shared);
+            holes = shelf::holes(facts, &known);
+        }
         if let Some(shared) = shared.filter(|shared| only.is_none() && shared.is_for_tables(facts) && !holes.is_empty())
         {
             // A whole segment is folded with bounded memory where its table can be written.
@@ -215,13 +221,10 @@ impl View {
 
     /// What retention took of an owner's session, or of all that the owner may see.
     pub fn lost(&self, owner: &Owner, session: Option<&SessionId>) -> Result<Vec<Lost>, Failure> {
-        let mut prefixes = vec![match session {
-            Some(session) => key(Space::Lost, &[owner.as_str(), session.as_str()], None),
-            None => key(Space::Lost, &[owner.as_str()], None),
-        }];
-        if session.is_none() {
-            prefixes.push(key(Space::Lost, &["", ""], None));
-        }
+        let prefixes = [owner.as_str(), ""].map(|owner| match session {
+            Some(session) => key(Space::Lost, &[owner, session.as_str()], None),
+            None => key(Space::Lost, &[owner], None),
+        });
         let mut announced: BTreeMap<Vec<u8>, Lost> = BTreeMap::new();
         for layer in &self.layers {
             for prefix in prefixes.iter().filter(|prefix| session.is_none() || layer.may_hold(prefix)) {
@@ -232,11 +235,27 @@ impl View {
                 }
             }
         }
-        let took_place = |lost: &Lost| {
-            let now = self.segments.iter().find(|facts| facts.number == lost.segment);
-            now.is_none_or(|now| lost.generation.is_some_and(|generation| generation <= now.generation))
-        };
-        Ok(announced.into_values().filter(took_place).collect())
+        let mut lost = Vec::new();
+        for (key, announced) in announced {
+            if self.took_place(&announced) && self.is_for(owner, &key)? {
+                lost.push(announced);
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether what was announced is so by now.
+    fn took_place(&self, lost: &Lost) -> bool {
+        let now = self.segments.iter().find(|facts| facts.number == lost.segment);
+        now.is_none_or(|now| lost.generation.is_some_and(|generation| generation <= now.generation))
+    }
+
+    /// Whether an announcement concerns an owner: by name, or because it names nobody and is of no
+    /// session or of the owner's.
+    fn is_for(&self, owner: &Owner, key: &[u8]) -> Result<bool, Failure> {
+        let mut texts = texts_of(key);
+        let (named, session) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+        Ok(named == owner.as_str() || session.is_empty() || self.owner_of(session)?.as_ref() == Some(owner))
     }
 
     /// The block at a place that a layer named, checked and decompressed.
@@ -253,13 +272,18 @@ impl View {
         }
     }
 
-    /// Whether the log, as far as it can be read, has no block there.
+    /// Whether the log, which can be read up to there, has no block there.
     fn is_no_block(&self, position: Position) -> bool {
         let Some(layer) = self.layer_of(position) else { return true };
         let Ok(walk) = self.reader.blocks(layer.place()) else { return false };
-        // Only a block that reaches over the place proves that none begins there.
-        let reaches_over = |block: BlockRef| block.position < position && block.next > position;
-        walk.map_while(Result::ok).take_while(|block| block.position < position).any(reaches_over)
+        for block in walk {
+            match block {
+                Ok(block) if block.position < position => {}
+                Ok(block) => return block.position > position,
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     fn layer_of(&self, position: Position) -> Option<&Layer> {

@@ -4,5 +4,6 @@ mod filters;
 mod index;
 mod joins;
 mod refusals;
+mod retention;
 mod walking;
 pub(crate) mod world;

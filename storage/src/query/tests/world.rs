@@ -1,6 +1,7 @@
 //! A data directory with a log, an index and a ledger, and short words for putting events into it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::StorageError;
@@ -13,27 +14,51 @@ use crate::ids::{Owner, RequestId, SessionId};
 use crate::index::{Index, IndexHealth};
 use crate::log::{Log, LogOptions};
 use crate::query::{CursorKey, EventFilter, Ledger, Order, OwnedEvent, Page, PageRequest};
+use crate::time::ManualClock;
 
 /// Longer than anything here takes; reached only when a test fails.
 pub const LIMIT: Duration = Duration::from_secs(20);
+
+/// In memory where there is such a place.
+pub fn temporary() -> tempfile::TempDir {
+    let in_memory = tempfile::tempdir_in("/dev/shm");
+    in_memory.or_else(|_| tempfile::tempdir()).expect("a temporary directory can be made")
+}
 
 pub struct World {
     pub log: Log,
     pub index: Index,
     pub ledger: Ledger,
+    pub clock: Arc<ManualClock>,
+    /// A segment of its own for each commit.
+    rolling: bool,
 }
 
 impl World {
+    /// As few segments as there can be, or as many.
+    pub const WAYS: [fn(&Path) -> Self; 2] = [Self::open, Self::open_rolling];
+
     pub fn open(directory: &Path) -> Self {
-        let log = Log::open(LogOptions::new(directory.join("log"))).expect("the log opens");
+        let clock = Arc::new(ManualClock::default());
+        clock.set_micros(crate::time::now_micros());
+        let log = LogOptions { clock: clock.clone(), ..LogOptions::new(directory.join("log")) };
+        let log = Log::open(log).expect("the log opens");
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
         let key = CursorKey::load_or_create(&directory.join("cursor.key")).expect("the key is made");
         let ledger = Ledger::new(log.reader(), index.clone(), key);
-        Self { log, index, ledger }
+        Self { log, index, ledger, clock, rolling: false }
+    }
+
+    pub fn open_rolling(directory: &Path) -> Self {
+        Self { rolling: true, ..Self::open(directory) }
     }
 
     pub async fn put(&self, drafts: Vec<Draft>) -> u64 {
-        self.log.commit(drafts).await.expect("the log records").last_seq
+        let last_seq = self.log.commit(drafts).await.expect("the log records").last_seq;
+        if self.rolling {
+            self.log.roll().await.expect("the segment is sealed");
+        }
+        last_seq
     }
 
     /// The index as it stands once it has seen everything.
