@@ -86,11 +86,13 @@ impl Ahead {
 /// agree in both hold the same.
 fn digest(reader: &Reader, facts: &SegmentFacts) -> Result<u64, Failure> {
     let (mut places, mut removed) = (0, 0);
-    for block in reader.blocks(facts.start)? {
+    let mut blocks = reader.blocks(facts.start)?;
+    let mut at = facts.start;
+    while u64::from(at.offset) < facts.end
+        && let Some(block) = blocks.next()
+    {
         let block = block?;
-        if block.position.segment != facts.number {
-            break;
-        }
+        at = block.next;
         let header = &block.header;
         for word in [u64::from(block.position.offset), u64::from(block.next.offset), header.first_seq, header.last_seq]
         {

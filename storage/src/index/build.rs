@@ -1,6 +1,7 @@
 //! From spans of the log to layers, and from layers to tables.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::StorageError;
@@ -16,8 +17,8 @@ use crate::index::table::{Origin, TableWriter};
 use crate::index::wire::{Meaningless, Space, key, texts_of};
 use crate::log::{Position, Reader, SegmentFacts};
 
-/// A fold is ended once it takes this much memory, in bytes.
-pub const FOLD_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A fold is ended once it takes this much memory, in bytes; tests see it often.
+pub const FOLD_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 8 * 1024 * 1024 };
 
 /// Blocks of one generation of a segment that are to be folded.
 pub struct Job<'a> {
@@ -50,64 +51,57 @@ impl Piece {
 impl Job<'_> {
     /// Folds it piece by piece; `take` says no to end early.
     pub fn run(&self, take: &mut dyn FnMut(Piece) -> Result<bool, Failure>) -> Result<(), Failure> {
-        let (number, generation) = (self.facts.number, self.facts.generation);
-        let start = Position { segment: number, generation, offset: self.hole.start };
+        let (mut at, mut next_seq) = (self.hole.start, self.hole.first_seq);
         let mut fold = Fold::default();
-        let (mut piece_start, mut piece_first, mut next_seq) =
-            (self.hole.start, self.hole.first_seq, self.hole.first_seq);
-        let mut last_seq = next_seq.saturating_sub(1);
-        let piece = |fold: Fold, start: u32, end: u32, first_seq: u64, last_seq: u64| Piece {
-            layer: Layer {
-                segment: number,
-                generation,
-                start,
-                end,
-                first_seq,
-                last_seq,
-                tip: fold.tip,
-                source: Source::Leaf(Arc::default()),
-            },
-            fold,
-        };
-        for block in self.reader.blocks(start)? {
-            let block = match block {
-                Ok(block) if block.position.segment == number && block.position.offset < self.hole.end => block,
-                Ok(_) => break,
-                Err(StorageError::Damaged { what, last_seq: damaged_to, .. }) => {
+        let (mut start, mut first_seq, mut last_seq) = (at, next_seq, next_seq.saturating_sub(1));
+        let mut blocks = self.reader.blocks(Position { offset: at, ..self.facts.start })?;
+        // The walk is not asked for what lies behind: that may be another segment.
+        while at < self.hole.end {
+            let block = match blocks.next() {
+                Some(Ok(block)) if block.position.segment == self.facts.number => block,
+                Some(Err(StorageError::Damaged { what, last_seq, .. })) => {
                     // Whoever comes to these numbers is told; what lies before and behind stays readable.
-                    tracing::warn!(
-                        first_seq = next_seq,
-                        last_seq = damaged_to,
-                        what,
-                        "a part of the log cannot be indexed"
-                    );
-                    let to = self.facts.last_seq.unwrap_or(damaged_to).max(next_seq);
-                    fold.damage(next_seq, to, &what);
-                    take(piece(fold, piece_start, self.hole.end, piece_first, to))?;
-                    return Ok(());
+                    tracing::warn!(first_seq = next_seq, what, "a part of the log cannot be indexed");
+                    let last_seq = self.facts.last_seq.unwrap_or(last_seq).max(next_seq);
+                    fold.damage(next_seq, last_seq, &what);
+                    return take(self.piece(fold, start..self.hole.end, first_seq, last_seq)).map(|_| ());
                 }
-                Err(error) => return Err(Failure::Storage(error)),
+                Some(Err(error)) => return Err(Failure::Storage(error)),
+                Some(Ok(_)) | None => break,
             };
+            at = block.next.offset;
             last_seq = last_seq.max(block.header.last_seq);
-            let wanted = self.only.is_none() || block.header.session_id.as_ref() == self.only;
-            if wanted {
+            if self.only.is_none() || block.header.session_id.as_ref() == self.only {
                 fold.block(self.reader, &block)?;
             }
             if block.header.end_of_commit {
                 next_seq = last_seq + 1;
-                if fold.bytes >= FOLD_BYTES_MAX {
-                    let full = std::mem::take(&mut fold);
-                    if !take(piece(full, piece_start, block.next.offset, piece_first, last_seq))? {
+                if fold.bytes >= FOLD_BYTES_MAX && at < self.hole.end {
+                    if !take(self.piece(std::mem::take(&mut fold), start..at, first_seq, last_seq))? {
                         return Ok(());
                     }
-                    (piece_start, piece_first) = (block.next.offset, next_seq);
+                    (start, first_seq) = (at, next_seq);
                 }
             }
         }
-        if piece_start < self.hole.end && last_seq >= piece_first {
-            take(piece(fold, piece_start, self.hole.end, piece_first, last_seq))?;
+        if last_seq >= first_seq {
+            take(self.piece(fold, start..at, first_seq, last_seq))?;
         }
         Ok(())
+    }
+
+    fn piece(&self, fold: Fold, span: Range<u32>, first_seq: u64, last_seq: u64) -> Piece {
+        let layer = Layer {
+            segment: self.facts.number,
+            generation: self.facts.generation,
+            start: span.start,
+            end: span.end,
+            first_seq,
+            last_seq,
+            tip: fold.tip,
+            source: Source::Leaf(Arc::default()),
+        };
+        Piece { fold, layer }
     }
 }
 

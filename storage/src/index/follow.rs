@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::StorageError;
+use crate::index::Failure;
 use crate::index::build::{Job, Piece};
 use crate::index::layer::{Layer, united};
 use crate::index::shared::{Shared, guarded, text_of};
 use crate::index::shelf::Hole;
 use crate::index::store::Store;
-use crate::index::{Failure, IndexState};
 use crate::log::{Durable, Position, SegmentFacts};
 
-/// Layers in memory are written as a table once they take this much, in bytes.
-const TAIL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Layers in memory are written as a table once they take this much, in bytes; tests see it often.
+const TAIL_BYTES_MAX: usize = if cfg!(test) { 64 * 1024 } else { 4 * 1024 * 1024 };
 /// While tables cannot be written memory takes no more than this; what is behind it stays in the log.
 const TAIL_BYTES_LIMIT: usize = 4 * TAIL_BYTES_MAX;
 /// What is new is kept in sled this much later, in milliseconds.
@@ -43,6 +43,8 @@ pub struct Follower {
     retry: Retry,
     /// Nothing was there when it began, so what it makes replaces something if the log is not new.
     from_nothing: bool,
+    /// Openings of the log seen by then.
+    openings: u64,
     tables_opened: bool,
 }
 
@@ -87,6 +89,7 @@ impl Follower {
             keep_at: None,
             retry: Retry::default(),
             from_nothing: false,
+            openings: 0,
             tables_opened: false,
         }
     }
@@ -122,7 +125,7 @@ impl Follower {
         match opened {
             Ok(()) => {
                 self.retry = Retry::default();
-                self.shared.set_state(IndexState::Following);
+                self.shared.mended();
             }
             Err(reason) => {
                 self.shared.broke(reason);
@@ -263,6 +266,7 @@ impl Follower {
                 self.go_on(&segments)?;
             }
         }
+        self.from_nothing = false;
         self.shared.tail_reached(self.next_seq.saturating_sub(1), true, false);
         if self.keep_at.is_some_and(|at| at <= Instant::now()) {
             self.keep();
@@ -282,10 +286,11 @@ impl Follower {
     }
 
     fn push(&mut self, piece: Piece) -> Result<(), Failure> {
-        if self.from_nothing && piece.fold.openings > 1 {
+        self.openings += piece.fold.openings;
+        if self.from_nothing && self.openings > 1 {
             self.shared.lost("there was none".into());
+            self.from_nothing = false;
         }
-        self.from_nothing = false;
         let before = self.next_seq;
         let layer = piece.into_layer(&|session, id| self.shared.begun_before(before, session, id))?;
         (self.place.offset, self.next_seq) = (layer.end, layer.last_seq + 1);
@@ -385,7 +390,7 @@ impl Follower {
     }
 
     fn leave(mut self) {
-        self.shared.set_state(IndexState::Closed);
+        self.shared.closed();
         self.write_tail();
         if !self.unkept.is_empty() {
             self.keep();

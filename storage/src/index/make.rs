@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::StorageError;
+use crate::index::Failure;
 use crate::index::follow::Retry;
 use crate::index::layer::Layer;
 use crate::index::shared::{Shared, text_of};
 use crate::index::shelf::Hole;
-use crate::index::{Failure, IndexState};
 use crate::log::SegmentFacts;
 
 /// Two neighbouring tables of the newest segment are united unless the earlier one is this many times
@@ -45,7 +45,7 @@ impl Maker {
                 match made.unwrap_or_else(|panic| Err(Failure::Index(text_of(&*panic)))) {
                     Ok(()) if self.retry.at().is_some() => {
                         self.retry = Retry::default();
-                        self.shared.set_state(IndexState::Following);
+                        self.shared.mended();
                     }
                     Ok(()) => {}
                     // Written anew or removed meanwhile: the change itself is the reason to look again.

@@ -109,11 +109,16 @@ impl Shared {
         (standing.state, standing.reason) = (IndexState::Broken, Some(reason));
     }
 
-    pub fn set_state(&self, state: IndexState) {
-        self.standing().state = state;
-        if state == IndexState::Closed {
-            self.progress.send_modify(|progress| progress.ended = true);
-        }
+    /// Its files can be written. When they could not before, what they hold is made again.
+    pub fn mended(&self) {
+        let mut standing = self.standing();
+        standing.lost |= standing.state == IndexState::Broken;
+        standing.state = IndexState::Following;
+    }
+
+    pub fn closed(&self) {
+        self.standing().state = IndexState::Closed;
+        self.progress.send_modify(|progress| progress.ended = true);
     }
 
     /// Something that was there has to be made again.

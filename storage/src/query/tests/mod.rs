@@ -5,5 +5,6 @@ mod index;
 mod joins;
 mod refusals;
 mod retention;
+mod tables;
 mod walking;
 pub(crate) mod world;

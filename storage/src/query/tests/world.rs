@@ -25,6 +25,19 @@ pub fn temporary() -> tempfile::TempDir {
     in_memory.or_else(|_| tempfile::tempdir()).expect("a temporary directory can be made")
 }
 
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("made");
+    for entry in std::fs::read_dir(from).expect("read") {
+        let (from, to) = entry.map(|entry| (entry.path(), to.join(entry.file_name()))).expect("read");
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            // What goes while it is being copied was not needed any more.
+            let _ = std::fs::copy(&from, &to);
+        }
+    }
+}
+
 pub struct World {
     pub log: Log,
     pub index: Index,
