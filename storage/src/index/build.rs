@@ -130,13 +130,13 @@ fn write_table(path: &std::path::Path, origin: &Origin, layers: &[Layer]) -> Res
     let said = |error: std::io::Error| error.to_string();
     let mut writer = TableWriter::create(path).map_err(said)?;
     let (mut merged, mut sums) = (layer::merged(layers)?, Sums::default());
-    while let Some((entry, joined)) = merged.next_entry()? {
-        let value = joined.as_deref().unwrap_or(entry.value());
-        if Space::of(entry.key()).is_none_or(|space| space >= Space::Owner) {
+    while let Some(joined) = merged.next_entry()? {
+        let (key, value) = (joined.key(), joined.value());
+        if Space::of(key).is_none_or(|space| space >= Space::Owner) {
             continue;
         }
-        sums.note(entry.key(), value).map_err(|_| MEANINGLESS.to_owned())?;
-        writer.push(entry.key(), value).map_err(said)?;
+        sums.note(key, value).map_err(|_| MEANINGLESS.to_owned())?;
+        writer.push(key, value).map_err(said)?;
     }
     for (key, row) in &sums.owners {
         writer.push(key, &row.encode()).map_err(said)?;

@@ -14,6 +14,7 @@ use crate::StorageError;
 use crate::index::Failure;
 use crate::index::build::{Job, Piece};
 use crate::index::layer::{Layer, united};
+use crate::index::retry::Retry;
 use crate::index::shared::{Shared, guarded, text_of};
 use crate::index::shelf::Hole;
 use crate::index::store::Store;
@@ -25,10 +26,6 @@ const TAIL_BYTES_MAX: usize = if cfg!(test) { 64 * 1024 } else { 4 * 1024 * 1024
 const TAIL_BYTES_LIMIT: usize = 4 * TAIL_BYTES_MAX;
 /// What is new is kept in sled this much later, in milliseconds.
 const KEEP_MILLIS: u64 = 500;
-/// After a failure the files are tried again after this, then twice as much, up to the maximum.
-const RETRY_MILLIS_MIN: u64 = 1_000;
-const RETRY_MILLIS_MAX: u64 = 60_000;
-
 pub struct Follower {
     shared: Arc<Shared>,
     durable: watch::Receiver<Durable>,
@@ -46,33 +43,6 @@ pub struct Follower {
     /// Openings of the log seen by then.
     openings: u64,
     tables_opened: bool,
-}
-
-/// When to try again, and how long to wait the next time.
-pub struct Retry {
-    at: Option<Instant>,
-    wait: Duration,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self { at: None, wait: Duration::from_millis(RETRY_MILLIS_MIN) }
-    }
-}
-
-impl Retry {
-    pub fn later(&mut self) {
-        self.at = Some(Instant::now() + self.wait);
-        self.wait = (self.wait * 2).min(Duration::from_millis(RETRY_MILLIS_MAX));
-    }
-
-    pub fn is_due(&self) -> bool {
-        self.at.is_some_and(|at| at <= Instant::now())
-    }
-
-    pub fn at(&self) -> Option<Instant> {
-        self.at
-    }
 }
 
 impl Follower {

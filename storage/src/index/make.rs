@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use crate::StorageError;
 use crate::index::Failure;
-use crate::index::follow::Retry;
 use crate::index::layer::Layer;
+use crate::index::retry::Retry;
 use crate::index::shared::{Shared, text_of};
 use crate::index::shelf::Hole;
 use crate::log::SegmentFacts;

@@ -43,6 +43,24 @@ struct Source<'a> {
     rest: Entries<'a>,
 }
 
+/// An entry, with a value of its own when it was joined from several.
+pub struct Joined {
+    entry: Entry,
+    value: Option<Vec<u8>>,
+}
+
+impl Joined {
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.entry.key()
+    }
+
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.value.as_deref().unwrap_or(self.entry.value())
+    }
+}
+
 impl<'a> Merged<'a> {
     pub fn of(sources: impl IntoIterator<Item = Entries<'a>>) -> Result<Self, String> {
         let mut opened = Vec::new();
@@ -52,8 +70,8 @@ impl<'a> Merged<'a> {
         Ok(Self { sources: opened })
     }
 
-    /// The next key and its value; `None` at the end.
-    pub fn next_entry(&mut self) -> Result<Option<(Entry, Option<Vec<u8>>)>, String> {
+    /// The next of them; `None` at the end.
+    pub fn next_entry(&mut self) -> Result<Option<Joined>, String> {
         let least = self.sources.iter().filter_map(|source| source.next.as_ref()).min_by(|a, b| a.key().cmp(b.key()));
         let Some(least) = least.cloned() else { return Ok(None) };
         let (mut joined, mut first): (Option<Vec<u8>>, Option<Entry>) = (None, None);
@@ -68,14 +86,14 @@ impl<'a> Merged<'a> {
                 }
             }
         }
-        Ok(Some((least, joined)))
+        Ok(Some(Joined { entry: least, value: joined }))
     }
 
     /// All of it in memory.
     pub fn into_leaf(mut self) -> Result<Leaf, String> {
         let mut leaf = Leaf::default();
-        while let Some((entry, joined)) = self.next_entry()? {
-            leaf.push(entry.key(), joined.as_deref().unwrap_or(entry.value()));
+        while let Some(joined) = self.next_entry()? {
+            leaf.push(joined.key(), joined.value());
         }
         Ok(leaf)
     }

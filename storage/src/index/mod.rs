@@ -18,6 +18,7 @@ mod leaf;
 mod lost;
 mod make;
 mod merge;
+mod retry;
 mod rows;
 mod shared;
 mod shelf;

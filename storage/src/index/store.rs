@@ -231,8 +231,10 @@ fn meaningless(_: Meaningless) -> String {
 mod tests {
     use super::*;
 
+    type Damage<'a> = dyn Fn(&sled::Db, &sled::Tree) + 'a;
+
     /// A store with two layers, changed behind its back by `damage`, opened again.
-    fn reopened(damage: impl Fn(&sled::Db, &sled::Tree)) -> Result<Opened, String> {
+    fn reopened(damage: &Damage<'_>) -> Result<Opened, String> {
         let directory = tempfile::tempdir().expect("a directory");
         let (store, opened) = Store::open(directory.path(), "log").expect("opens");
         assert!(opened.fresh);
@@ -251,12 +253,12 @@ mod tests {
 
     #[test]
     fn layers_that_went_missing_or_changed_are_noticed() {
-        let whole = reopened(|db, _| drop(db.insert(checkpoint_key("archive"), &[0; 8]).expect("it can be put")));
+        let whole = reopened(&|db, _| drop(db.insert(checkpoint_key("archive"), &[0; 8]).expect("it can be put")));
         let layers = whole.map(|opened| opened.layers).expect("whole");
         assert_eq!(layers.iter().map(|layer| (layer.start, layer.end)).collect::<Vec<_>>(), [(128, 300), (300, 400)]);
         let first = [&(1u64 << 32 | 128).to_be_bytes()[..], &[ENTRY], b"b1"].concat();
         let description = [&(1u64 << 32 | 300).to_be_bytes()[..], &[DESCRIPTION]].concat();
-        let damages: [&dyn Fn(&sled::Db, &sled::Tree); 5] = [
+        let damages: [&Damage<'_>; 5] = [
             &|_, tree| drop(tree.remove(&first).expect("removed")),
             &|_, tree| drop(tree.insert(&first, b"2").expect("changed")),
             &|_, tree| drop(tree.insert([&first[..], b"x"].concat(), b"three").expect("added")),
@@ -264,7 +266,7 @@ mod tests {
             &|db, _| drop(db.remove(HEAD_KEY).expect("removed")),
         ];
         for (number, damage) in damages.iter().enumerate() {
-            let noticed = reopened(damage).err().unwrap_or_else(|| panic!("the damage {number} is noticed"));
+            let noticed = reopened(*damage).err().unwrap_or_else(|| panic!("the damage {number} is noticed"));
             assert!(noticed.starts_with("its entries") || noticed.ends_with("no head"), "{number}: {noticed}");
         }
     }

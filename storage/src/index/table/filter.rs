@@ -35,7 +35,7 @@ pub fn sections_for(ids: usize) -> u32 {
 /// The section that an id is in.
 #[must_use]
 pub fn section_of(hash: u64, sections: u32) -> u32 {
-    ((hash >> 32) * u64::from(sections) >> 32) as u32
+    (((hash >> 32) * u64::from(sections)) >> 32) as u32
 }
 
 pub fn insert(section: &mut [u8], hash: u64) {

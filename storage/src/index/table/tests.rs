@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::{Cache, Origin, Table, TableWriter, Tip};
 use crate::index::wire::{Space, end_of, identity, key};
 
+type Pair = (Vec<u8>, Vec<u8>);
+
 fn origin() -> Origin {
     Origin {
         log_id: "abcdefghijkl".into(),
@@ -21,7 +23,7 @@ fn origin() -> Origin {
 }
 
 /// Enough for many leaves, some entries larger than a leaf, texts that begin alike.
-fn pairs() -> Vec<(Vec<u8>, Vec<u8>)> {
+fn pairs() -> Vec<Pair> {
     let mut pairs = Vec::new();
     for session in 0..9 {
         for number in 0..400u64 {
@@ -34,7 +36,7 @@ fn pairs() -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
-fn written(path: &Path, pairs: &[(Vec<u8>, Vec<u8>)]) -> Table {
+fn written(path: &Path, pairs: &[Pair]) -> Table {
     let mut writer = TableWriter::create(path).expect("created");
     for (key, value) in pairs {
         writer.push(key, value).expect("written");
@@ -43,7 +45,7 @@ fn written(path: &Path, pairs: &[(Vec<u8>, Vec<u8>)]) -> Table {
     Table::open(path, &Arc::new(Cache::default())).expect("opens")
 }
 
-fn read(table: &Table, from: &[u8], to: &[u8], backwards: bool) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+fn read(table: &Table, from: &[u8], to: &[u8], backwards: bool) -> Result<Vec<Pair>, String> {
     let entries = table.range(from, to, backwards, true);
     entries.map(|entry| entry.map(|entry| (entry.key().to_vec(), entry.value().to_vec()))).collect()
 }

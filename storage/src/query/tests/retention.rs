@@ -56,7 +56,7 @@ fn draft((mine, what): (bool, u8), number: u64) -> Draft {
         1 => console(owner, session, Level::Warning, "it bends"),
         2 => console(owner, session, Level::Info, "it broke quietly"),
         3 => request(&chain, "http://a.test/x", "GET", "fetch", number % 3),
-        4 => response(&chain, "http://a.test/x", if number % 2 == 0 { 404 } else { 200 }),
+        4 => response(&chain, "http://a.test/x", if number.is_multiple_of(2) { 404 } else { 200 }),
         5 => failed(&chain, "net::ERR_FAILED"),
         6 => gap(session, "console.message", 3),
         7 => Draft::new(&Context::default(), &Gap { what: "x".into(), count: 1, reason: "queue_full".into() }),
@@ -147,7 +147,7 @@ impl Rig {
                 });
                 let drafts: Vec<Draft> = drafts.collect();
                 // Now and then the clock is set back.
-                self.micros += if self.number % 7 == 0 { -1_500 } else { 1_000 };
+                self.micros += if self.number.is_multiple_of(7) { -1_500 } else { 1_000 };
                 self.world.clock.set_micros(self.micros);
                 self.world.put(drafts).await;
             }
@@ -174,7 +174,7 @@ impl Rig {
         let mut gone = Vec::new();
         let rewritten = self.world.log.rewrite(facts.number, &mut |view| {
             let kept = Kind::from_number(view.kind_number).is_some_and(|kind| kind.name().starts_with("log."));
-            let keep = kept || (view.seq ^ u64::from(rule)) % 3 == 0 || rule > 220;
+            let keep = kept || (view.seq ^ u64::from(rule)).is_multiple_of(3) || rule > 220;
             if keep {
                 return Fate::Keep;
             }

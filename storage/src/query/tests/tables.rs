@@ -242,7 +242,7 @@ async fn the_table_made_ahead_is_taken_up() {
     // One that is given up, then one that holds: they differ in what they keep, not in their number.
     for (keeps, installs) in [(2, false), (3, true)] {
         let mut fate =
-            |view: &crate::event::EventView<'_>| if view.seq % keeps == 0 { Fate::Keep } else { Fate::Remove };
+            |view: &crate::event::EventView<'_>| if view.seq.is_multiple_of(keeps) { Fate::Keep } else { Fate::Remove };
         let rewritten = world.log.rewrite(2, &mut fate).expect("written anew");
         world.index.build(&rewritten.reader()).expect("its table is made");
         if installs {
@@ -253,7 +253,7 @@ async fn the_table_made_ahead_is_taken_up() {
     let all = world.page(&of_session("s-1"), None, 500).await;
     let segments = world.log.reader().segments().expect("read");
     let range = segments[1].first_seq..=segments[1].last_seq.expect("sealed");
-    assert!(seqs(&all).iter().filter(|seq| range.contains(seq)).all(|seq| seq % 3 == 0));
+    assert!(seqs(&all).iter().filter(|seq| range.contains(seq)).all(|seq| seq.is_multiple_of(3)));
     assert!(directory.path().join("index/000002-1.idx").exists());
     assert!(!directory.path().join("index/ahead/000002-1.idx").exists());
     assert_eq!(world.index.health().rebuilds, 0);
