@@ -23,13 +23,13 @@
 //!  124  4  checksum of bytes 0..124
 //! ```
 //!
-//! Order in a commit: write the blocks; `fdatasync` the segment; write the slot; acknowledge. The
-//! slot's own sync happens right after, on a small thread of its own, and the next acknowledgement
-//! waits for it. So the mark is never ahead of the durable log, since it is written only after the
-//! log's sync; it survives any death of the process, since a written slot is the kernel's to keep; it
-//! lags a power cut by at most one commit, which recovery then finds behind it; and an
-//! acknowledgement waits for one sync, not for two. The slots lie in different pages and alternate,
-//! so a slot torn by a power cut leaves the one before it.
+//! Order in a commit: write the blocks; `fdatasync` the segment; write the slot; acknowledge. The slot's
+//! own sync follows within `MARK_SYNC_MILLIS`, on a small thread of its own that nobody waits for. So the
+//! mark is never ahead of the durable log, since it is written only after the log's sync; it survives any
+//! death of the process, since a written slot is the kernel's to keep; it lags a power cut by the commits
+//! of that time, which recovery then finds behind it; and an acknowledgement waits for one sync, not for
+//! two. The slots lie in different pages and alternate, so a slot torn by a power cut leaves the one
+//! before it, and once a mark is synced no cut goes back behind it.
 
 use std::io;
 use std::path::Path;
