@@ -63,16 +63,30 @@ pub struct Rewritten {
 struct Unfinished {
     io: Arc<dyn StorageIo>,
     path: PathBuf,
-    named: bool,
+    stage: Stage,
+}
+
+/// How far a new generation has come.
+#[derive(PartialEq, Eq)]
+enum Stage {
+    /// Nothing needs it.
+    Spare,
+    /// It has its name, which a power cut may keep or not.
+    Named,
+    Holding,
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if !self.named {
-            // What cannot be removed now is removed when the log is opened.
-            let _ = overwrite(&*self.io, &self.path)
-                .and_then(|()| self.io.remove(&self.path).map_err(StorageError::io("remove", &self.path)));
-        }
+        let removed = match self.stage {
+            Stage::Holding => return,
+            Stage::Spare => overwrite(&*self.io, &self.path),
+            // If the power goes, its name may outlive its removal: then it must be whole. It holds
+            // nothing that the generation before it does not.
+            Stage::Named => Ok(()),
+        };
+        // What cannot be removed now is removed when the log is opened.
+        let _ = removed.and_then(|()| self.io.remove(&self.path).map_err(StorageError::io("remove", &self.path)));
     }
 }
 
@@ -150,7 +164,7 @@ impl Rewriter {
             outcome => outcome,
         };
         let file = file.map_err(StorageError::io("create", &path))?;
-        Ok((file, Unfinished { io: self.io.clone(), path, named: false }))
+        Ok((file, Unfinished { io: self.io.clone(), path, stage: Stage::Spare }))
     }
 }
 
@@ -282,12 +296,14 @@ impl Rewritten {
         marks.settle()?;
         io.rename(&self.unfinished.path, &path).map_err(StorageError::io("rename", &self.unfinished.path))?;
         self.unfinished.path = path;
+        self.unfinished.stage = Stage::Named;
         // Until here and now the old generation holds, and the new one goes if it cannot take its place.
         io.sync_directory(directory).map_err(StorageError::io("sync", directory))?;
         if !segments.replace(self.held()) {
+            self.unfinished.stage = Stage::Spare;
             return Err(StorageError::Moved);
         }
-        self.unfinished.named = true;
+        self.unfinished.stage = Stage::Holding;
         if shred_old {
             overwrite(&**io, &old_path)?;
         }

@@ -3,6 +3,7 @@
 //! What must stay true: room is laid out before anything is written into it, so a full disk is met
 //! while nothing is at stake; then everything is as it was before, and `StorageError::Full` says so.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,7 +69,15 @@ impl Segment {
         let name = segment_name(header.number, header.generation);
         let path = directory.join(&name);
         let unfinished = directory.join(name + UNFINISHED);
-        let file = io.create(&unfinished).map_err(refused("create", &unfinished))?;
+        let file = match io.create(&unfinished) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // An attempt before this one could not even remove what it left.
+                io.remove(&unfinished).map_err(StorageError::io("remove", &unfinished))?;
+                io.create(&unfinished)
+            }
+            outcome => outcome,
+        };
+        let file = file.map_err(refused("create", &unfinished))?;
         let end = u64::from(SEGMENT_HEADER_BYTES);
         let mut segment = Self { file, path: unfinished, number: header.number, end, allocated: end, bytes_max };
         if let Err(error) = segment.begin(io, header, &path) {

@@ -47,7 +47,7 @@ async fn fail_every_call(mishap: Mishap, step: usize) {
     for passes in (0..).step_by(step) {
         let disk = SimulatedDisk::new(passes);
         let process = disk.process();
-        process.plan(Some(Plan { passes, calls: Call::changes, mishap }));
+        process.plan(Some(Plan { passes, calls: Call::changes, mishap, then: None }));
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             Log::open_with(small(directory.path()), process.clone())
         }));

@@ -114,7 +114,7 @@ async fn fail_every_call(mishap: Mishap, step: usize) {
     for passes in (0..).step_by(step) {
         let disk = SimulatedDisk::new(passes);
         let process = disk.process();
-        process.plan(Some(Plan { passes, calls: Call::changes, mishap }));
+        process.plan(Some(Plan { passes, calls: Call::changes, mishap, then: None }));
         let outcome = run(directory.path(), process.clone()).await;
         assert_holds(directory.path(), &disk, &outcome, &format!("call {passes}"));
         finished += u64::from(outcome.finished);

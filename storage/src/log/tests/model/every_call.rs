@@ -60,11 +60,11 @@ fn live(plan: Plan, power_goes: bool) -> bool {
     world.open(None);
     world.check_opened();
     world.perform(Step::Commit, None);
-    left.is_none()
+    left.is_none_or(|left| left.then.is_none() && plan.then.is_some())
 }
 
 fn every_call(mishap: Mishap, calls: fn(Call) -> bool, power_goes: bool) {
-    let went_wrong = (0..5_000).find(|passes| !live(Plan { passes: *passes, calls, mishap }, power_goes));
+    let went_wrong = (0..5_000).find(|passes| !live(Plan { passes: *passes, calls, mishap, then: None }, power_goes));
     let calls = went_wrong.expect("a life has an end");
     assert!(calls > 100, "only {calls} calls");
 }
@@ -92,11 +92,22 @@ fn an_end_at_any_call_costs_nothing_acknowledged() {
     every_call(Mishap::PowerCut, Call::changes, true);
 }
 
+/// The power goes while something that failed is cleaned up.
+#[test]
+fn an_end_soon_after_a_refusal_costs_nothing_acknowledged() {
+    for then in 0..4 {
+        let then = Some((then, Mishap::PowerCut));
+        let plan = |passes| Plan { passes, calls: Call::changes, mishap: Mishap::Refused, then };
+        let went_wrong = (0..5_000).find(|passes| !live(plan(*passes), true));
+        assert!(went_wrong.is_some_and(|calls| calls > 100), "a life has an end, and many calls");
+    }
+}
+
 /// The power goes while a log is made, and again while that is mended.
 #[test]
 fn a_creation_cut_short_twice_is_begun_again() {
     let scratch = temporary();
-    let plan = |passes| Plan { passes, calls: Call::changes, mishap: Mishap::PowerCut };
+    let plan = |passes| Plan { passes, calls: Call::changes, mishap: Mishap::PowerCut, then: None };
     let mut mended = 0;
     for (seed, first, second) in (0..20).flat_map(|seed| (0..80).map(move |n| (seed, 6 + n / 10, n % 10))) {
         let mut world = World::new(seed, scratch.path());

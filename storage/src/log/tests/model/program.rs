@@ -107,7 +107,10 @@ impl World {
             [Call::changes, |call| call == Call::Sync, |call| call == Call::Write, |_| true];
         let calls = if mishap == Mishap::NoRoom { Call::needs_room } else { calls[self.dice.below(4) as usize] };
         let most = [2, 8, 30][self.dice.below(3) as usize];
-        Plan { passes: self.dice.below(most), calls, mishap }
+        // Cleaning up after a failure can fail as well.
+        let then = [Mishap::Refused, Mishap::Kill, Mishap::PowerCut][self.dice.below(3) as usize];
+        let then = if self.dice.one_in(3) { Some((self.dice.below(4), then)) } else { None };
+        Plan { passes: self.dice.below(most), calls, mishap, then }
     }
 
     /// Opens the log, if need be after attempts that go wrong.

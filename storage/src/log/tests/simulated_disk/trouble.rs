@@ -50,6 +50,8 @@ pub struct Plan {
     pub passes: u64,
     pub calls: fn(Call) -> bool,
     pub mishap: Mishap,
+    /// What goes wrong at a later call that changes something, and how many of those pass before.
+    pub then: Option<(u64, Mishap)>,
 }
 
 #[derive(Default)]
@@ -70,7 +72,8 @@ impl Trouble {
             return None;
         }
         let mishap = plan.mishap;
-        self.plan = None;
+        let next = plan.then;
+        self.plan = next.map(|(passes, mishap)| Plan { passes, calls: Call::changes, mishap, then: None });
         self.dead = matches!(mishap, Mishap::Kill | Mishap::PowerCut);
         self.happened.push((mishap, call));
         Some(mishap)
