@@ -99,7 +99,8 @@ fn a_sync_that_finds_no_room_is_never_over_what_was_acknowledged() {
         let process = disk.process();
         let large = LogOptions { segment_bytes: 8 * 1024 * 1024, ..by_interval(directory.path(), NEVER) };
         let (log, mut writer) = Log::prepare(large, process.clone()).expect("the log opens");
-        process.plan(Some(Plan { passes, calls: |call| call == Call::Sync, mishap: Mishap::NoRoom }));
+        let (calls, mishap): (fn(Call) -> bool, _) = (|call| call == Call::Sync, Mishap::NoRoom);
+        process.plan(Some(Plan { passes, calls, mishap, then: None }));
         let (mut acknowledged, mut ended) = (0, false);
         for number in 0..160 {
             let mut request = Request::new(vec![message(Some("a"), &format!("line {}", noise(number, 15_000)))], None);
