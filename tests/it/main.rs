@@ -20,6 +20,7 @@ mod disk;
 mod evidence;
 mod exporting;
 mod framing;
+mod full_disk;
 mod hostile;
 mod inspection;
 mod interaction;
