@@ -35,6 +35,8 @@ pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 pub const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Text of one field of an event, in bytes; the whole is kept as an artifact where policy allows.
 pub const TEXT_FIELD_BYTES_MAX: usize = 16 * 1024;
+/// No log comes as far as this number: one at or beyond it is damage, and sums of such numbers hold.
+pub const SEQ_MAX: u64 = 1 << 60;
 /// A checkpoint is signed after this many events,
 pub const CHECKPOINT_EVENTS: u64 = 10_000;
 /// or this long after the one before, when anything happened,

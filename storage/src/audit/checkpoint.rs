@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::jws;
 use super::key::{AuditKey, PublicKey};
+use crate::limits::SEQ_MAX;
 use crate::time::{parse_rfc3339, rfc3339};
 
 const FORMAT: u64 = 2;
@@ -89,6 +90,9 @@ impl SignedLine {
             return Err("it is of a format that this build does not know");
         }
         let statement = statement.ok_or("its payload is not complete")?;
+        if statement.seq() >= SEQ_MAX {
+            return Err("it covers more events than a log can have");
+        }
         if statement.payload().as_bytes() != signed.payload {
             return Err("its payload is not of the one accepted form");
         }

@@ -14,7 +14,11 @@ use super::mark::{FILE_NAME, Mark};
 use super::storage_io::{StorageFile, StorageIo as _, SystemIo};
 use super::window::{Step, Window};
 use crate::StorageError;
+use crate::limits::{QUEUE_BYTES_MAX, SEQ_MAX};
 
+/// No commit holds more before compression: one request may fill the queue, and requests that wait
+/// share a commit.
+const COMMIT_BYTES_MAX: u64 = 2 * QUEUE_BYTES_MAX as u64;
 /// Times that a mark is read again when a writer was changing it meanwhile.
 const MARK_READS_MAX: u32 = 5;
 
@@ -63,7 +67,8 @@ fn read_mark(directory: &Path) -> Result<Option<MarkFacts>, StorageError> {
         Err(error) => return Err(StorageError::io("open", &path)(error)),
     };
     for _ in 0..MARK_READS_MAX {
-        if let Some(mark) = Mark::read(&*file, &path)? {
+        let sane = |mark: &Mark| mark.durable.last_seq < SEQ_MAX && mark.oldest_seq < SEQ_MAX;
+        if let Some(mark) = Mark::read(&*file, &path)?.filter(sane) {
             return Ok(Some(MarkFacts {
                 log_id: String::from_utf8_lossy(&mark.log_id).into_owned(),
                 last_seq: mark.durable.last_seq,
@@ -144,7 +149,8 @@ impl SegmentWalk {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StorageError::io("open", &path)(error)),
         };
-        let Some(header) = SegmentHeader::read(&*file, number, generation, &path)? else {
+        let header = SegmentHeader::read(&*file, number, generation, &path)?;
+        let Some(header) = header.filter(|header| header.first_seq.max(header.last_seq) < SEQ_MAX) else {
             return Ok(Some(Err("it has no whole header of its own")));
         };
         let length = file.length().map_err(StorageError::io("read", &path))?;
@@ -164,7 +170,7 @@ impl SegmentWalk {
     /// When the operating system refuses.
     pub fn next_piece(&mut self) -> std::io::Result<Piece> {
         let mut commit = RawCommit { blocks: Vec::new(), spoiled: Vec::new(), chain: [0; 32], stored_bytes: 0 };
-        let mut offset = self.offset;
+        let (mut offset, mut raw_bytes) = (self.offset, 0);
         loop {
             let stored = match self.window.header(offset)? {
                 Step::Block(stored) => stored,
@@ -172,6 +178,10 @@ impl SegmentWalk {
                 Step::End => return Ok(Piece::Damage("a commit is not complete")),
                 Step::Damage(what) => return Ok(Piece::Damage(what)),
             };
+            raw_bytes += u64::from(stored.header.raw_bytes);
+            if raw_bytes > COMMIT_BYTES_MAX || stored.header.last_seq >= SEQ_MAX {
+                return Ok(Piece::Damage("a commit is longer than one can be"));
+            }
             let (ends, chain, length) = (stored.header.end_of_commit, stored.header.chain, stored.stored_bytes as u64);
             self.unpack(offset, stored, &mut commit)?;
             offset += length;

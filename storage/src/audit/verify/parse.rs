@@ -6,6 +6,7 @@ use super::report::Problem;
 use crate::event::catalog::{LogCheckpoint, LogOpened, LogRemoved};
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, Payload as _};
+use crate::limits::SEQ_MAX;
 use crate::log::inspect::RawCommit;
 use crate::log::{Block, RemovedRun};
 
@@ -113,7 +114,7 @@ impl Parsed {
                     if !removed_block_is_bare(block) {
                         problem(Problem::Misdescribed, "a block of removed events describes some");
                     }
-                    for run in runs {
+                    for run in runs.into_iter().filter(|run| run.first_seq.saturating_add(run.count) < SEQ_MAX) {
                         let at = self.runs.len() as u32;
                         self.items.push(Item { seq: run.first_seq, block: at, start: 0, length: 0 });
                         self.runs.push(run);
@@ -131,7 +132,9 @@ impl Parsed {
         let mut start = 0u32;
         let checked = describer.check(block, &mut |event| {
             let length = event.record.len() as u32;
-            items.push(Item { seq: event.seq, block: number, start, length });
+            if event.seq < SEQ_MAX {
+                items.push(Item { seq: event.seq, block: number, start, length });
+            }
             start += length;
             specials.extend(special(event).map(|special| (event.seq, special)));
         });
@@ -171,8 +174,13 @@ fn announcement(event: &EventView<'_>, removed: &LogRemoved) -> Announcement {
         name: super::super::digest(&name),
         segment: removed.segment,
         generation: removed.generation,
-        first_seq: removed.first_seq,
-        last_seq: removed.last_seq,
-        count: removed.count,
+        first_seq: sane(removed.first_seq),
+        last_seq: sane(removed.last_seq),
+        count: sane(removed.count),
     }
+}
+
+/// A number that somebody wrote, as far as a log can come.
+fn sane(number: u64) -> u64 {
+    number.min(SEQ_MAX)
 }

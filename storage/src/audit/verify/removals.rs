@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::parse::Announcement;
 use super::report::{Findings, Problem};
 use crate::event::removed::WHOLE_SEGMENT;
+use crate::limits::SEQ_MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Said {
@@ -83,15 +84,15 @@ impl Removals {
         let mut told = Told::default();
         for (number, held) in &self.held {
             let on_record = self.on_record(*number, |generation| generation <= held.generation);
-            let count: u64 = on_record.iter().map(|said| said.count).sum();
+            let count = total(on_record.iter());
             if count != held.removed {
                 let what = format!("{} of its events are removed, and {count} are on record as removed", held.removed);
                 let range = (held.first_seq, held.last_seq);
                 findings.add(Problem::Removal, range, &format!("segment {number}"), what);
             }
             self.check_coming(*number, held, &mut told, findings);
-            told.unsigned +=
-                on_record.iter().filter(|said| said.seq > signed_through).map(|said| said.count).sum::<u64>();
+            let unsigned = total(on_record.iter().filter(|said| said.seq > signed_through));
+            told.unsigned = told.unsigned.saturating_add(unsigned);
         }
         if let Some((oldest, _)) = self.held.first_key_value().filter(|(oldest, _)| **oldest > 1) {
             self.check_dropped(oldest - 1, oldest_seq, findings);
@@ -105,10 +106,10 @@ impl Removals {
             self.said.iter().filter(|((segment, generation), _)| *segment == number && *generation > held.generation);
         for ((_, generation), said) in coming {
             let known = said.values().filter(|said| said.seq <= self.began_seq);
-            let count: u64 = known.map(|said| said.count).sum();
+            let count = total(known);
             let noted = self.note.is_some_and(|(segment, next)| (u64::from(segment), next) == (number, *generation));
             if noted && said.values().all(|said| said.seq > self.opened_seq) {
-                told.pending += count;
+                told.pending = told.pending.saturating_add(count);
             } else if count > 0 {
                 let what = format!("{count} of its events are on record as removed, and are there");
                 findings.add(Problem::Removal, (held.first_seq, held.last_seq), &format!("segment {number}"), what);
@@ -123,7 +124,7 @@ impl Removals {
         let all = self.on_record(number, |_| true);
         let first_seq = all.iter().filter(|said| said.count > 0).map(|said| said.first_seq).min().unwrap_or(1);
         let last_seq = all.iter().filter(|said| said.count > 0).map(|said| said.last_seq).max().unwrap_or(0);
-        let count: u64 = all.iter().map(|said| said.count).sum();
+        let count = total(all.iter());
         let complete = last_seq + 1 == oldest_seq && Some(count) == oldest_seq.checked_sub(first_seq);
         if whole.is_empty() || !complete {
             let what = format!("it is gone, and {count} of its events are on record as removed");
@@ -136,4 +137,9 @@ impl Removals {
         let of_segment = self.said.iter().filter(|((number, generation), _)| *number == segment && counts(*generation));
         of_segment.flat_map(|(_, said)| said.values().copied()).collect()
     }
+}
+
+/// Whatever was written: it cannot be more than a log can hold.
+fn total<'a>(said: impl Iterator<Item = &'a Said>) -> u64 {
+    said.fold(0, |count: u64, said| count.saturating_add(said.count)).min(SEQ_MAX)
 }

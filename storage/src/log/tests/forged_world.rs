@@ -25,6 +25,9 @@ pub struct World {
     pub saved: Vec<SignedLine>,
     pub key: PublicKey,
     pub signed_through: u64,
+    /// The segment in which the log ends, and where.
+    pub last_segment: String,
+    pub last_offset: usize,
     pub hashes: BTreeMap<u64, [u8; 32]>,
 }
 
@@ -49,8 +52,9 @@ impl World {
         }
         drop((auditor, log));
         let (whole, saved) = (read_files(data), lines(data));
-        let hashes = Forgery::take_apart(data).hashes();
-        Self { whole, older, unremoved, saved, key, signed_through, hashes, directory }
+        let forgery = Forgery::take_apart(data);
+        let (hashes, (last_segment, last_offset)) = (forgery.hashes(), forgery.end());
+        Self { last_segment, last_offset, whole, older, unremoved, saved, key, signed_through, hashes, directory }
     }
 
     pub fn data(&self) -> &Path {

@@ -114,6 +114,12 @@ impl Forgery {
         Self { segments, mark }
     }
 
+    /// The segment in which the log ends, and where.
+    pub fn end(&self) -> (String, usize) {
+        let end = self.mark.durable.end;
+        (segment_name(end.segment, end.generation), end.offset as usize)
+    }
+
     /// Every place of an event, in order: segment, commit, entry.
     pub fn places(&self) -> Vec<(usize, usize, usize)> {
         let mut places = Vec::new();

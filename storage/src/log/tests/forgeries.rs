@@ -7,7 +7,7 @@ use super::Dice;
 use super::forged_world::World;
 use super::forger::{Entry, Forgery, misdescribe, write_files};
 use crate::audit::PublicKey;
-use crate::audit::verify::Problem;
+use crate::audit::verify::{Finding, Problem};
 use crate::log::RemovedRun;
 
 const FORGERIES: u64 = 200;
@@ -298,4 +298,70 @@ async fn a_mark_that_says_something_else_than_the_log_is_found() {
     world.restore();
     std::fs::remove_file(world.data().join("log/mark")).expect("it goes");
     assert!(world.verify().findings.iter().any(|finding| finding.problem == Problem::Mark));
+}
+
+/// Where a file means something: behind the last event there is only room, and of the two slots of the
+/// mark one is older.
+fn meant_bytes(world: &World, name: &str, length: usize) -> usize {
+    match name {
+        "trail" => 2 * world.signed_through as usize,
+        "key.pub" => length - 1,
+        _ if world.last_segment == name => world.last_offset,
+        _ => length,
+    }
+}
+
+#[tokio::test]
+async fn every_flipped_bit_and_every_hole_is_found() {
+    let world = World::new().await;
+    let mut dice = Dice(0xf11b);
+    let watched = |name: &str| name.ends_with(".seg") || ["trail", "key.pub", "checkpoints.jws"].contains(&name);
+    let files: Vec<_> = world.whole.keys().filter(|path| watched(&name_of(path))).cloned().collect();
+    for trial in 0..150 {
+        world.restore();
+        let path = &files[dice.below(files.len() as u64) as usize];
+        let mut bytes = world.whole[path].clone();
+        let meant = meant_bytes(&world, &name_of(path), bytes.len());
+        let at = dice.below(meant as u64) as usize;
+        match trial % 3 {
+            0 | 1 => bytes[at] ^= 1 << dice.below(8),
+            _ => {
+                let until = (at + 64).min(meant);
+                if bytes[at..until].iter().all(|byte| *byte == 0) {
+                    continue;
+                }
+                bytes[at..until].fill(0);
+            }
+        }
+        std::fs::write(world.data().join(path), bytes).expect("it is written");
+        let report = world.verify();
+        assert!(!report.is_sound(), "{trial}: {} at {at}", path.display());
+        let ordered =
+            |finding: &Finding| finding.first_seq <= finding.last_seq && finding.last_seq <= 2 * report.last_seq;
+        assert!(report.findings.iter().all(ordered), "{trial}: {:?}", report.findings);
+        world.restore();
+        std::fs::write(world.data().join(path), &world.whole[path][..at]).expect("it is written");
+        assert!(!world.verify().is_sound(), "{trial}: {} cut at {at}", path.display());
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[tokio::test]
+async fn numbers_beyond_all_bounds_are_damage_and_nothing_worse() {
+    let world = World::new().await;
+    for (trial, number) in [u64::MAX, u64::MAX - 1, 1 << 60, (1 << 60) - 1, 1 << 62, 0].into_iter().enumerate() {
+        for at in [0, 3, 50] {
+            world.restore();
+            let mut forgery = Forgery::take_apart(world.data());
+            let place = forgery.places()[at];
+            if let Entry::Event { seq, .. } = forgery.entry(place) {
+                *seq = number;
+            }
+            forgery.put_together(world.data(), trial % 2 == 0);
+            assert!(!world.verify().is_sound(), "{number} at {at}");
+        }
+    }
 }
