@@ -1,6 +1,6 @@
 //! D05: a bit that flips, or four KiB that turn into zeros, anywhere in a data directory, cost what they
-//! hit and nothing else, and never in silence: what is read afterwards is right, and what cannot be
-//! read is named by its numbers.
+//! hit and nothing else, and never in silence: what is read afterwards is right, what cannot be read is
+//! named by its numbers, and whatever of it is history the verifier finds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +13,15 @@ use std::time::Duration;
 
 use storage::StorageError;
 use storage::artifact::ArtifactStore;
-use storage::ids::ArtifactHandle;
+use storage::audit::verify::{VerifyOptions, verify};
+use storage::ids::{ArtifactHandle, Owner};
+use storage::index::Index;
 use storage::log::{Log, LogOptions, Reader};
+use storage::query::{CursorKey, EventFilter, Ledger, Order, PageRequest};
+use tokio::runtime::Handle;
 
 use super::child::digest;
-use super::sample::{Sample, files};
+use super::sample::{self, Sample, files};
 use crate::support::DataDir;
 use crate::support::check::{Check, short_or_long};
 use crate::support::dice::Dice;
@@ -28,7 +32,7 @@ const ZEROED_BYTES: usize = 4096;
 const QUOTA_BYTES: u64 = 1 << 30;
 
 /// One thing done to one file.
-struct Harm {
+pub struct Harm {
     file: PathBuf,
     offset: u64,
     was: Vec<u8>,
@@ -44,7 +48,7 @@ impl fmt::Display for Harm {
 
 impl Harm {
     /// Flips a bit, or zeroes a page, in a file of one of the kinds, chosen evenly.
-    fn choose(data: &DataDir, dice: &mut Dice, zeroing: bool) -> Self {
+    pub fn choose(data: &DataDir, dice: &mut Dice, zeroing: bool) -> Self {
         let mut kinds: BTreeMap<String, Vec<(PathBuf, u64)>> = BTreeMap::new();
         for (kind, file, used) in files(data) {
             kinds.entry(kind).or_default().push((file, used));
@@ -75,7 +79,15 @@ impl Harm {
         }
     }
 
-    fn inflict(&self) {
+    /// Whether it changed what was recorded, or what vouches for it. What else there is can be made
+    /// again, or stands twice as the mark does.
+    fn is_of_history(&self, data: &Path) -> bool {
+        let name = self.file.strip_prefix(data).expect("it lies below");
+        let is_segment = name.extension().is_some_and(|extension| extension == "seg");
+        is_segment || name.ends_with("audit/trail") || name.ends_with("audit/checkpoints.jws")
+    }
+
+    pub fn inflict(&self) {
         let file = OpenOptions::new().write(true).open(&self.file).expect("the file can be harmed");
         file.write_all_at(&self.is, self.offset).expect("the file can be harmed");
     }
@@ -92,14 +104,36 @@ enum Outcome {
     Whole,
 }
 
-/// Opens the log as a server would and reads everything that can be read.
-fn examine(data: &Path, sample: &Sample) -> Result<Outcome, String> {
+/// Verifies the directory; whether anything was found. What was found names numbers.
+fn found(data: &Path) -> Result<bool, String> {
+    let report = verify(&VerifyOptions::new(data), &mut |_| {}).map_err(|error| format!("not verified: {error}"))?;
+    match report.findings.iter().find(|finding| finding.first_seq > finding.last_seq) {
+        None => Ok(!report.is_sound()),
+        Some(finding) => Err(format!("no numbers are named: {finding:?}")),
+    }
+}
+
+/// Verifies the directory, opens the log as a server would, and reads everything that can be read.
+fn examine(data: &Path, sample: &Sample, harm: &Harm) -> Result<Outcome, String> {
+    let found = found(data)?;
+    if harm.is_of_history(data) && !found {
+        return Err("the verifier finds nothing".into());
+    }
+    let outcome = open_and_read(data, sample)?;
+    if outcome != Outcome::Whole && !found && !harm.file.starts_with(data.join("artifacts")) {
+        return Err(format!("{outcome:?}, and the verifier finds nothing"));
+    }
+    Ok(outcome)
+}
+
+fn open_and_read(data: &Path, sample: &Sample) -> Result<Outcome, String> {
     let log = match Log::open(LogOptions::new(data.join("log"))) {
         Ok(log) => log,
         Err(error) => return named(&error).map(|_| Outcome::Refused),
     };
     let reader = log.reader();
     let damaged = read_around(&reader, sample)?;
+    ask(data, &log, sample)?;
     if log.health().unavailable.is_some() {
         return Err(format!("the log fails: {:?}", log.health()));
     }
@@ -114,6 +148,34 @@ fn examine(data: &Path, sample: &Sample) -> Result<Outcome, String> {
         Err(StorageError::Altered { .. }) => Ok(Outcome::Named),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Asks through the index for a session's whole history, page by page.
+fn ask(data: &Path, log: &Log, sample: &Sample) -> Result<(), String> {
+    let index = Index::start(&data.join("index"), log.reader(), log.watch());
+    let key = CursorKey::load_or_create(&data.join("cursor.key")).map_err(|error| error.to_string())?;
+    let ledger = Ledger::new(log.reader(), index, key);
+    let filter = EventFilter { session_id: Some(sample::LISTED.into()), ..EventFilter::default() };
+    let (filter, owner) = (filter.compile().expect("the filter is valid"), Owner::from("local"));
+    let (mut after, mut listed) = (None, BTreeMap::new());
+    loop {
+        let request =
+            PageRequest { filter: &filter, order: Order::Oldest, after: after.as_deref(), limit: 100, owner: &owner };
+        let page = match Handle::current().block_on(ledger.page(&request)) {
+            Ok(page) => page,
+            Err(error) => return named(&error).map(|_| ()),
+        };
+        listed.extend(page.items.iter().map(|item| (item.seq(), digest(&item.view()))));
+        if !page.has_more {
+            break;
+        }
+        after = Some(page.next_cursor);
+    }
+    ledger.index().close();
+    if listed == sample.listed {
+        return Ok(());
+    }
+    Err(format!("{} of {} events are listed, or others", listed.len(), sample.listed.len()))
 }
 
 /// The numbers that an error names.
@@ -162,10 +224,10 @@ fn read_around(reader: &Reader, sample: &Sample) -> Result<bool, String> {
 
 async fn trial(sample: &Arc<Sample>, dice: &mut Dice, zeroing: bool) -> Outcome {
     let data = sample.copy();
-    let harm = Harm::choose(&data, dice, zeroing);
+    let harm = Arc::new(Harm::choose(&data, dice, zeroing));
     harm.inflict();
-    let (at, of) = (data.clone(), sample.clone());
-    let examined = tokio::task::spawn_blocking(move || examine(at.path(), &of));
+    let (at, of, by) = (data.clone(), sample.clone(), harm.clone());
+    let examined = tokio::task::spawn_blocking(move || examine(at.path(), &of, &by));
     let examined = tokio::time::timeout(HANG_LIMIT, examined).await;
     let outcome = examined.unwrap_or_else(|_| panic!("it hangs: {harm}"));
     let outcome = outcome.unwrap_or_else(|panic| panic!("it panics: {harm}: {panic}"));
@@ -176,6 +238,7 @@ async fn trials(what: &'static str, count: usize, zeroing: bool) {
     let mut check = Check::begin("D05", what);
     let mut dice = Dice::cast();
     let sample = Arc::new(Sample::make().await);
+    assert_eq!(found(sample.data.path()), Ok(false), "what nobody harmed is sound");
     let mut outcomes = BTreeMap::new();
     for _ in 0..count {
         *outcomes.entry(trial(&sample, &mut dice, zeroing).await).or_insert(0) += 1;

@@ -17,6 +17,7 @@ mod power;
 mod program;
 mod restarts;
 mod sample;
+mod served;
 mod slow;
 mod swaps;
 mod syncs;

@@ -11,7 +11,7 @@ use storage::event::catalog::LogRemoved;
 use storage::event::codec::ContextField;
 use storage::event::removed::{Portion, to_json};
 use storage::event::{Context, Draft, EventView, Symbol};
-use storage::log::{Fate, Log, LogOptions, Reader};
+use storage::log::{BlockHeader, Fate, Log, LogOptions, Reader};
 
 use super::child::digest;
 use super::payload::Origin;
@@ -20,6 +20,8 @@ use crate::support::{DataDir, Options, Server};
 const SEGMENT_BYTES: u64 = 24 * 1024;
 const COMMITS: u64 = 120;
 const COMMIT_EVENTS: u64 = 6;
+/// A session that lies in every segment.
+pub const LISTED: &str = "w-0";
 /// Whose events some are missing in one segment.
 const THINNED: &str = "w-1";
 
@@ -28,6 +30,8 @@ pub struct Sample {
     /// Digest of every event that is there.
     pub events: BTreeMap<u64, u64>,
     pub last_seq: u64,
+    /// Those of the session [`LISTED`].
+    pub listed: BTreeMap<u64, u64>,
     /// A session of the browser's.
     pub session_id: String,
     /// Handle and file of what is kept beside the log.
@@ -51,7 +55,9 @@ impl Sample {
         assert!(artifact.1.is_file(), "{artifact:?}");
         let reader = Reader::open(&data.path().join("log")).expect("the log is there");
         let (events, last_seq) = read(&reader);
-        Self { data, events, last_seq, session_id, artifact }
+        let listed = read_if(&reader, &|header| header.session_id.as_ref().is_some_and(|id| id.as_str() == LISTED));
+        assert!(listed.len() > 100);
+        Self { data, events, last_seq, listed, session_id, artifact }
     }
 
     /// The same directory once more, to be harmed.
@@ -71,15 +77,20 @@ pub fn copy_into(from: &Path, to: &Path) {
 
 /// The digest of every event that is there, and the last number.
 pub fn read(reader: &Reader) -> (BTreeMap<u64, u64>, u64) {
+    let events = read_if(reader, &|_| true);
+    let last_seq = reader.durable().expect("the end is known").last_seq;
+    assert!(events.len() as u64 <= last_seq);
+    (events, last_seq)
+}
+
+fn read_if(reader: &Reader, wants: &dyn Fn(&BlockHeader) -> bool) -> BTreeMap<u64, u64> {
     let mut events = BTreeMap::new();
-    let scanned = reader.scan(reader.first_seq(), &|_| true, &mut |event| {
+    let scanned = reader.scan(reader.first_seq(), wants, &mut |event| {
         events.insert(event.seq, digest(event));
         ControlFlow::Continue(())
     });
     scanned.expect("the log can be read");
-    let last_seq = reader.durable().expect("the end is known").last_seq;
-    assert!(events.len() as u64 <= last_seq);
-    (events, last_seq)
+    events
 }
 
 async fn write_log(directory: &Path) {
