@@ -4,7 +4,7 @@
 ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test serve bench bench-log bench-engines lint setup
+.PHONY: demo test torture serve bench bench-log bench-engines lint setup
 
 # The main job on real Chromium, told in plain words. Built as the tests are, so that nothing is
 # compiled twice. What it leaves is below target/demo.
@@ -14,6 +14,11 @@ demo: setup
 
 test: setup
 	cargo test --workspace
+
+# What the log promises under faults, in its long form: kills, power cuts, flipped bits, load. Ends by
+# itself after about a quarter of an hour on two cores with a table of results. Power cuts need root.
+torture: setup
+	./.ci/torture
 
 serve: setup
 	cargo run --release --bin pageledger -- serve --http 127.0.0.1:8931 $(ARGS)

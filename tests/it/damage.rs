@@ -13,7 +13,7 @@ use storage::log::{Log, LogOptions};
 use crate::support::{DataDir, Options, Server, program, walk};
 
 /// EX_DATAERR of sysexits(3).
-const EXIT_DAMAGED: i32 = 65;
+pub const EXIT_DAMAGED: i32 = 65;
 
 /// Starts the server where it must not come up; gives what it says.
 pub async fn refused(data: &DataDir) -> String {

@@ -17,6 +17,7 @@ use storage::log::{Log, LogOptions, Reader};
 use storage::time::{Clock, now_micros};
 use tokio::task::JoinSet;
 
+use super::housekeeping;
 use super::payload::Origin;
 use crate::support::dice::mix;
 
@@ -47,6 +48,8 @@ pub struct Orders {
     /// How far its clock is behind.
     pub clock_behind_micros: i64,
     pub engine: Engine,
+    /// Whether the log is signed, indexed, compressed and rid of old noise meanwhile, all in haste.
+    pub housekeeping: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,12 +127,16 @@ async fn write_log(orders: Orders, acked: Notes) {
         let reader = Reader::open(&orders.store).expect("a log that is open can be read from outside");
         tokio::spawn(watch_outside(reader, outside));
     }
+    let housekeeping = orders.housekeeping.then(|| housekeeping::start(&log, &orders.store));
     let mut writers = JoinSet::new();
     for writer in 0..orders.writers {
         writers.spawn(write(log.clone(), orders.clone(), writer, acked.clone()));
     }
     while let Some(ended) = writers.join_next().await {
         ended.expect("no writer panics");
+    }
+    if let Some(housekeeping) = housekeeping {
+        housekeeping.close().await;
     }
     log.close().await.expect("the log closes");
     acked.write("c\n");

@@ -7,6 +7,8 @@
 mod child;
 mod flips;
 mod gateway;
+mod housekeeping;
+mod interrupted;
 mod kills;
 mod leftovers;
 mod load;

@@ -26,6 +26,7 @@ impl Orders {
             subscribers: true,
             clock_behind_micros: 0,
             engine: Engine::Log,
+            housekeeping: false,
         }
     }
 }
@@ -114,6 +115,14 @@ impl Program {
         }
         self.child.kill().await.expect("it can be killed");
         wait_within(LIMIT, "it is gone", || async { processes::alive(&family).is_empty().then_some(()) }).await;
+    }
+
+    /// Kills it that long after its start, wherever it is then.
+    pub async fn kill_after(mut self, time: Duration) {
+        if let Ok(ended) = tokio::time::timeout(time, self.child.wait()).await {
+            panic!("it ended by itself: {ended:?}");
+        }
+        self.kill().await;
     }
 
     /// Waits for its own end.

@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 
 use super::flips::Harm;
 use super::sample::{LISTED, Sample};
+use crate::damage::EXIT_DAMAGED;
 use crate::support::check::{Check, short_or_long};
 use crate::support::dice::Dice;
 use crate::support::{DataDir, LIMIT, Options, Server, program};
 
-/// EX_DATAERR of sysexits(3).
-const EXIT_DAMAGED: i32 = 65;
 
 /// The events of a session as the server lists them; `Err` with the fault when it cannot.
 async fn list(server: &Server, session_id: &str) -> Result<Vec<Value>, Value> {

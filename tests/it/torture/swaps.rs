@@ -8,9 +8,9 @@ use serde_json::json;
 use storage::log::Reader;
 
 use super::sample::{self, Sample};
-use crate::damage::refused;
+use crate::damage::{EXIT_DAMAGED, refused};
 use crate::support::check::Check;
-use crate::support::{DataDir, Options, Server, walk};
+use crate::support::{DataDir, Options, Server, program, walk};
 
 /// A directory that went on for a while after it was copied.
 async fn older_and_newer() -> (Sample, DataDir) {
@@ -104,4 +104,38 @@ async fn an_older_mark_and_derived_files_that_are_gone_cost_nothing() {
         check.tried(1);
     }
     check.figure("lost", 0);
+}
+
+/// What `pageledger verify` ends with, and what it says.
+async fn verified(data: &DataDir, more: &[&str]) -> (Option<i32>, String) {
+    let directory = data.path().display().to_string();
+    let output = program::run(&[&["verify", &directory], more].concat()).await;
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_that_are_gone_or_older_are_found_and_so_is_a_whole_older_directory() {
+    let mut check = Check::begin("D06", "checkpoints and trail deleted, emptied, older; whole directory older");
+    let (older, newer) = older_and_newer().await;
+    assert_eq!(verified(&newer, &[]).await.0, Some(0), "what nobody harmed is sound");
+    for name in ["audit/checkpoints.jws", "audit/trail"] {
+        for how in ["deleted", "emptied", "replaced"] {
+            let data = copy_of(&newer);
+            harm(how, &data.path().join(name), &older.data.path().join(name));
+            let (code, said) = verified(&data, &[]).await;
+            assert_eq!(code, Some(EXIT_DAMAGED), "{name} {how}: {said}");
+            check.tried(1);
+        }
+    }
+    // All of it together is as it once was: only what was kept elsewhere tells.
+    let kept = program::run(&["audit", "checkpoint", "--data-dir", &newer.path().display().to_string()]).await;
+    let kept = String::from_utf8(kept.stdout).expect("a checkpoint is text");
+    assert_eq!(verified(&older.data, &[]).await.0, Some(0));
+    let (code, said) = verified(&older.data, &["--from", kept.trim()]).await;
+    assert_eq!(code, Some(EXIT_DAMAGED), "{said}");
+    let first_lost = (older.last_seq + 1).to_string();
+    assert!(said.contains(&first_lost), "the first number that is gone is {first_lost}: {said}");
+    check.tried(1);
+    check.figure("found", 7);
 }
