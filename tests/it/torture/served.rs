@@ -14,7 +14,6 @@ use crate::support::check::{Check, short_or_long};
 use crate::support::dice::Dice;
 use crate::support::{DataDir, LIMIT, Options, Server, program};
 
-
 /// The events of a session as the server lists them; `Err` with the fault when it cannot.
 async fn list(server: &Server, session_id: &str) -> Result<Vec<Value>, Value> {
     let (mut events, mut after) = (Vec::new(), Value::Null);

@@ -2,6 +2,7 @@
 //! and against what was kept elsewhere.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -193,8 +194,16 @@ async fn a_history_made_anew_without_the_key_is_found_by_what_was_kept_elsewhere
     }
 }
 
+/// Upkeep's note of the removal that is on its way.
+fn note(data: &Path, segment: u32, generation: u64) {
+    let text = serde_json::json!({"segment": segment, "generation": generation, "after_seq": 0}).to_string();
+    std::fs::create_dir_all(data.join("upkeep")).expect("it is made");
+    std::fs::write(data.join("upkeep/new"), text).expect("it is written");
+    std::fs::rename(data.join("upkeep/new"), data.join("upkeep/announced")).expect("it gets its name");
+}
+
 /// Rewrites segments without some of their events, and drops the oldest, as upkeep does.
-async fn thin_out(log: &Log, round: u64) {
+async fn thin_out(log: &Log, data: &Path, round: u64) {
     let segments = log.reader().segments().expect("they are known");
     let sealed: Vec<_> = segments.iter().filter(|facts| facts.last_seq.is_some()).collect();
     let Some(chosen) = sealed.get(round as usize % sealed.len().max(1)) else { return };
@@ -206,6 +215,7 @@ async fn thin_out(log: &Log, round: u64) {
     });
     let rewritten = rewritten.expect("it is written anew");
     let generation = u64::from(rewritten.facts().generation);
+    note(data, chosen.number, generation);
     log.commit(vec![announcement(chosen.number, generation, &portions)]).await.expect("it is recorded");
     rewritten.install(true).expect("it is installed");
     if round % 4 == 3 && sealed.len() > 6 {
@@ -218,6 +228,7 @@ async fn thin_out(log: &Log, round: u64) {
         log.reader()
             .scan(oldest.first_seq, &|header| Some(header.first_seq) <= oldest.last_seq, &mut visit)
             .expect("it is whole");
+        note(data, oldest.number, WHOLE_SEGMENT);
         log.commit(vec![announcement(oldest.number, WHOLE_SEGMENT, &portions)]).await.expect("it is recorded");
         log.drop_before(oldest.number + 1).await.expect("it is dropped");
     }
@@ -231,13 +242,14 @@ async fn a_log_verifies_while_it_is_written_thinned_out_and_dropped() {
     let auditor = world.start(&log).expect("it starts");
     let done = Arc::new(AtomicBool::new(false));
     let (stop, writer_log, writer_auditor) = (done.clone(), log.clone(), auditor.clone());
+    let data = world.path().to_owned();
     let writing = tokio::spawn(async move {
         let mut round = 0;
         while !stop.load(Ordering::SeqCst) {
             for _ in 0..4 {
                 append(&writer_log, 40).await;
             }
-            thin_out(&writer_log, round).await;
+            thin_out(&writer_log, &data, round).await;
             writer_auditor.cover(writer_log.health().last_seq).await.expect("it is covered");
             round += 1;
         }

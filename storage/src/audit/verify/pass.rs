@@ -273,7 +273,6 @@ impl<'a> Pass<'a> {
                         self.exactly(Problem::Misplaced, (*seq, *seq), &place, "the log was opened as often before");
                     }
                     self.epoch = *epoch;
-                    self.removals.opened_seq = *seq;
                 }
                 Special::Checkpoint { seq, line } => {
                     if !self.anchors.has_line(*seq, line) && self.missing_lines.len() < LINES_MISSING_MAX {

@@ -2,8 +2,8 @@
 //!
 //! Announcements of the same name, segment and generation replace each other, since a process that
 //! died in between makes them again; others add up. What was announced for a generation that does not
-//! hold yet is on its way, if upkeep's note says so and the log was not opened since; else an older copy
-//! is back.
+//! hold yet is on its way, if upkeep's note says so; else an older copy is back. The note may outlive
+//! several openings of the log, each of which came to its end before upkeep did anything.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,8 +41,6 @@ pub(super) struct Told {
 pub(super) struct Removals {
     /// Segment and generation of a removal that is on its way, as upkeep's note says.
     pub note: Option<(u32, u64)>,
-    /// When the log was last opened.
-    pub opened_seq: u64,
     /// Where the log ended when reading began: what was announced later may concern segments that were
     /// read before it.
     began_seq: u64,
@@ -108,7 +106,7 @@ impl Removals {
             let known = said.values().filter(|said| said.seq <= self.began_seq);
             let count = total(known);
             let noted = self.note.is_some_and(|(segment, next)| (u64::from(segment), next) == (number, *generation));
-            if noted && said.values().all(|said| said.seq > self.opened_seq) {
+            if noted {
                 told.pending = told.pending.saturating_add(count);
             } else if count > 0 {
                 let what = format!("{count} of its events are on record as removed, and are there");
