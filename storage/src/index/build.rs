@@ -115,11 +115,10 @@ pub fn in_memory(job: &Job<'_>, earlier: Earlier<'_>) -> Result<Vec<Layer>, Fail
     Ok(layers)
 }
 
-/// Writes neighbouring layers of one segment as one table and puts it on the shelf in their place.
+/// Writes layers that adjoin each other as one table and puts it on the shelf in their place.
 pub fn write(shelf: &Shelf, facts: &SegmentFacts, layers: &[Layer]) -> Result<(), String> {
-    let (Some(first), Some(last)) = (layers.first(), layers.last()) else { return Ok(()) };
-    let whole = facts.last_seq.is_some() && first.start == facts.start.offset && u64::from(last.end) == facts.end;
-    let span = Layer { end: last.end, last_seq: last.last_seq, tip: last.tip, ..first.clone() };
+    let span = layer::span(layers)?;
+    let whole = facts.last_seq.is_some() && span.start == facts.start.offset && u64::from(span.end) == facts.end;
     let origin = shelf.origin(facts, &span);
     let path = shelf.path(&origin, whole);
     write_table(&path, &origin, layers)?;

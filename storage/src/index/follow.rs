@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::StorageError;
 use crate::index::Failure;
 use crate::index::build::{Job, Piece};
-use crate::index::layer::{Layer, united};
+use crate::index::layer::{Layer, adjoin, united};
 use crate::index::retry::Retry;
 use crate::index::shared::{Shared, guarded, text_of};
 use crate::index::shelf::Hole;
@@ -289,7 +289,8 @@ impl Follower {
         let layers = self.shared.shelf.tail(self.place.segment);
         let facts = segments.iter().find(|facts| facts.number == self.place.segment && facts.generation == 0);
         let Some(facts) = facts.filter(|_| !layers.is_empty()) else { return };
-        match self.shared.write(facts, &layers) {
+        let mut written = layers.chunk_by(adjoin).map(|layers| self.shared.write(facts, layers));
+        match written.try_for_each(|written| written) {
             Ok(()) => {
                 (self.unkept, self.keep_at) = (Vec::new(), None);
                 self.shared.with_store(Store::empty);
@@ -304,12 +305,11 @@ impl Follower {
 
     fn keep(&mut self) {
         self.keep_at = None;
-        let Ok(layer) = united(&std::mem::take(&mut self.unkept)) else { return };
-        if let Some(layer) = layer
-            && self.shared.with_store(|store| store.keep(&layer)).is_none()
-            && self.retry.at().is_none()
-        {
-            self.retry.later();
+        for layers in std::mem::take(&mut self.unkept).chunk_by(adjoin) {
+            let Ok(layer) = united(layers) else { continue };
+            if self.shared.with_store(|store| store.keep(&layer)).is_none() && self.retry.at().is_none() {
+                self.retry.later();
+            }
         }
     }
 

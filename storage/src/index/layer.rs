@@ -157,12 +157,25 @@ pub fn chain(layers: &[Layer], space: Space, session: &str, id: &str) -> Result<
     Ok(chain)
 }
 
-/// Neighbouring layers of one segment as one, in memory.
-pub fn united(layers: &[Layer]) -> Result<Option<Layer>, String> {
-    let (Some(first), Some(last)) = (layers.first(), layers.last()) else { return Ok(None) };
-    let leaf = Merged::of(layers.iter().map(Layer::all))?.into_leaf()?;
-    let source = Source::Leaf(Arc::new(leaf));
-    Ok(Some(Layer { end: last.end, last_seq: last.last_seq, tip: last.tip, source, ..first.clone() }))
+/// Whether `later` begins where `layer` ends.
+pub fn adjoin(layer: &Layer, later: &Layer) -> bool {
+    (layer.segment, layer.generation, layer.end) == (later.segment, later.generation, later.start)
+}
+
+/// The span of layers that adjoin each other, with nothing in it.
+pub fn span(layers: &[Layer]) -> Result<Layer, String> {
+    let (Some(first), Some(last)) = (layers.first(), layers.last()) else { return Err("there are no layers".into()) };
+    if layers.windows(2).any(|pair| !adjoin(&pair[0], &pair[1])) {
+        return Err("there is a hole between the layers".into());
+    }
+    let source = Source::Leaf(Arc::default());
+    Ok(Layer { end: last.end, last_seq: last.last_seq, tip: last.tip, source, ..first.clone() })
+}
+
+/// Layers that adjoin each other as one, in memory.
+pub fn united(layers: &[Layer]) -> Result<Layer, String> {
+    let leaf = merged(layers)?.into_leaf()?;
+    Ok(Layer { source: Source::Leaf(Arc::new(leaf)), ..span(layers)? })
 }
 
 /// Everything in `layers`, joined and in order.

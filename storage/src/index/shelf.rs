@@ -206,11 +206,11 @@ impl Shelf {
         }
         // Few layers of rising size, whatever the size of what is added.
         while let [.., before, last] = &self.tail(segment)[..]
-            && before.end == last.start
+            && layer::adjoin(before, last)
             && leaf_bytes(before) <= GROWTH * leaf_bytes(last)
         {
             let two = [before.clone(), last.clone()];
-            let Some(one) = layer::united(&two)? else { break };
+            let one = layer::united(&two)?;
             let mut held = self.lock();
             let tail = held.tail.entry(segment).or_default();
             let same = |pair: &[Layer]| pair[0].start == two[0].start && pair[1].end == two[1].end;

@@ -90,7 +90,8 @@ impl Walk<'_> {
         walked: &mut Walked,
     ) -> Result<ControlFlow<()>, Failure> {
         if let ([entry], Order::Oldest) = (&*entries, self.order) {
-            return self.stream(&self.view.load(entry.position)?, only, sight, visit, walked);
+            let block = self.view.load(entry.position)?;
+            return self.stream(&block, only, sight, visit, walked);
         }
         // Blocks of one commit lie side by side: each is loaded only when the walk comes to its first event.
         let (mut waiting, mut seen) = (BTreeMap::new(), None);

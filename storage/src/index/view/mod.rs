@@ -4,13 +4,16 @@
 //! are made of exactly those. What is in no layer yet, normally nothing, is folded from the log for
 //! this question alone. Rows are joined over layers, oldest first; blocks are walked layer by layer.
 
+mod blocks;
 mod steps;
 mod troubles;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::StorageError;
 use crate::ids::{ArtifactHandle, Owner, SessionId};
+use crate::index::Failure;
 use crate::index::build::{self, Job};
 use crate::index::chain::Chain;
 use crate::index::layer::{self, Layer};
@@ -19,9 +22,9 @@ use crate::index::rows::{ArtifactRow, SessionRow};
 use crate::index::shared::Shared;
 use crate::index::shelf::{self, Hole};
 use crate::index::wire::{Space, Taken, end_of, key, number_of, texts_of};
-use crate::index::{BlockEntry, Failure};
-use crate::log::{Block, Position, Reader, SegmentFacts};
+use crate::log::{Reader, SegmentFacts};
 
+use blocks::Loaded;
 pub use steps::Sieve;
 
 pub struct View {
@@ -29,6 +32,7 @@ pub struct View {
     layers: Vec<Layer>,
     segments: Vec<SegmentFacts>,
     pub reader: Reader,
+    loaded: RefCell<Loaded>,
 }
 
 impl View {
@@ -41,7 +45,8 @@ impl View {
         only: Option<&SessionId>,
     ) -> Result<Self, Failure> {
         let segments = reader.segments()?;
-        let mut view = Self { layers: Vec::new(), segments: Vec::new(), reader: reader.clone() };
+        let (layers, loaded) = (Vec::new(), RefCell::default());
+        let mut view = Self { layers, segments: Vec::new(), reader: reader.clone(), loaded };
         for facts in segments.iter().filter(|facts| facts.first_seq <= last_seq) {
             view.add(shared, facts, only)?;
         }
@@ -256,64 +261,6 @@ impl View {
         let mut texts = texts_of(key);
         let (named, session) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
         Ok(named == owner.as_str() || session.is_empty() || self.owner_of(session)?.as_ref() == Some(owner))
-    }
-
-    /// The block at a place that a layer named, checked and decompressed.
-    pub fn load(&self, position: Position) -> Result<Block, Failure> {
-        match self.reader.load(position) {
-            Ok(block) => Ok(block),
-            Err(StorageError::Cursor { .. }) => {
-                Err(self.fault_at(position, "an entry points behind the end of the log"))
-            }
-            Err(StorageError::Damaged { .. }) if self.is_no_block(position) => {
-                Err(self.fault_at(position, "an entry points to where no block is"))
-            }
-            Err(error) => Err(Failure::Storage(error)),
-        }
-    }
-
-    /// Whether the log, which can be read up to there, has no block there.
-    fn is_no_block(&self, position: Position) -> bool {
-        let Some(layer) = self.layer_of(position) else { return true };
-        let Ok(walk) = self.reader.blocks(layer.place()) else { return false };
-        for block in walk {
-            match block {
-                Ok(block) if block.position < position => {}
-                Ok(block) => return block.position > position,
-                Err(_) => return false,
-            }
-        }
-        true
-    }
-
-    fn layer_of(&self, position: Position) -> Option<&Layer> {
-        let holds = |layer: &&Layer| {
-            (layer.segment, layer.generation) == (position.segment, position.generation)
-                && (layer.start..layer.end).contains(&position.offset)
-        };
-        self.layers.iter().find(holds)
-    }
-
-    /// What a layer says of that place is wrong.
-    pub fn fault_at(&self, position: Position, reason: &str) -> Failure {
-        match self.layer_of(position) {
-            Some(layer) => layer.fault(reason.to_owned()),
-            None => Failure::Index(reason.to_owned()),
-        }
-    }
-
-    /// The block of a session that holds `seq`, if any does.
-    pub fn block_holding(&self, session: &str, seq: u64) -> Result<Option<BlockEntry>, Failure> {
-        let next = self.layers.partition_point(|layer| layer.last_seq < seq);
-        let Some(layer) = self.layers.get(next).filter(|layer| layer.first_seq <= seq) else { return Ok(None) };
-        let prefix = key(Space::Block, &[session], None);
-        if !layer.may_hold(&prefix) {
-            return Ok(None);
-        }
-        let behind = key(Space::Block, &[session], Some(seq.saturating_add(1)));
-        let Some(entry) = layer.range(&prefix, &behind, true).next().transpose()? else { return Ok(None) };
-        let block = BlockEntry::decode(layer.place(), session, entry.key(), entry.value());
-        Ok(Some(block.map_err(layer.meaningless())?).filter(|block| block.last_seq >= seq))
     }
 
     /// Says so when something between `first_seq` and `last_seq` cannot be read.
