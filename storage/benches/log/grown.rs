@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use storage::audit::{AuditOptions, Auditor};
@@ -22,6 +23,8 @@ const WORKLOAD_VERSION: u64 = 3;
 const COMMIT_EVENTS: usize = 256;
 /// Places remembered of each log.
 const PLACES: u64 = 64;
+/// Looks at an index that found it unchanged, after which it counts as at rest.
+const QUIET_LOOKS: u32 = 20;
 const STAMP: &str = "built.json";
 
 /// A log that was built, closed.
@@ -108,6 +111,18 @@ impl Running {
     pub async fn caught_up(&self) {
         let last_seq = self.log.watch().borrow().last_seq;
         self.index.caught_up(last_seq).await;
+    }
+
+    /// Waits until the index has nothing left to write either.
+    pub async fn settled(&self) {
+        self.caught_up().await;
+        let (mut tables, mut quiet) = (0, 0);
+        while quiet < QUIET_LOOKS {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let now = self.index.health().tables;
+            quiet = if now == tables { quiet + 1 } else { 0 };
+            tables = now;
+        }
     }
 
     pub async fn close(self) {

@@ -38,7 +38,7 @@ pub fn run(place: &Path) {
 /// Each question as the first one after a start, with the index as it is then.
 async fn first_pages(grown: &Grown, questions: &[Question]) -> Vec<f64> {
     let prepare = grown.open();
-    prepare.caught_up().await;
+    prepare.settled().await;
     prepare.close().await;
     let mut first = Vec::new();
     for (number, question) in questions.iter().enumerate() {
@@ -52,7 +52,7 @@ async fn first_pages(grown: &Grown, questions: &[Question]) -> Vec<f64> {
 
 async fn ask_all(grown: &Grown, questions: &[Question], first: &[f64]) -> Vec<Cost> {
     let running = grown.open();
-    running.caught_up().await;
+    running.settled().await;
     let mut costs = Vec::new();
     for (question, first) in questions.iter().zip(first) {
         let (mut samples, mut items, mut early) = (Vec::new(), 0, 0);
