@@ -14,6 +14,8 @@ use storage::ids::{InstanceId, Owner};
 use storage::index::Index;
 use storage::log::{Log, LogOptions};
 use storage::query::{CursorKey, Ledger};
+use storage::time::SystemClock;
+use storage::upkeep::{self, Upkeep};
 
 use crate::aftermath;
 use crate::browser;
@@ -51,6 +53,7 @@ pub struct Parts {
     pub artifacts: ArtifactStore,
     pub disk: DiskWatch,
     pub auditor: Auditor,
+    pub upkeep: Upkeep,
     pub registry: Registry,
     pub redactor: Arc<Redactor>,
     pub metrics: Metrics,
@@ -96,6 +99,13 @@ impl Gateway {
         let artifacts =
             ArtifactStore::open_minding(&directory.join("artifacts"), config.artifact_quota_bytes, disk.clone())?;
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
+        let parts = upkeep::Parts {
+            log: log.clone(),
+            artifacts: artifacts.clone(),
+            policy: config.retention,
+            clock: Arc::new(SystemClock),
+        };
+        let upkeep = Upkeep::start(&directory.join("upkeep"), parts)?;
         let key = CursorKey::load_or_create(&directory.join("cursor.key"))?;
         let ledger = Ledger::new(log.reader(), index.clone(), key);
         let registry = Registry::new(config.max_instances);
@@ -112,6 +122,7 @@ impl Gateway {
             artifacts,
             disk,
             auditor,
+            upkeep,
             registry,
             redactor,
             metrics,

@@ -87,6 +87,7 @@ pub fn render(gateway: &Gateway) -> String {
     if let Some(micros) = audit.signed_at_micros {
         metrics.set(Gauge::AuditSignedAt, micros as f64 / 1e6);
     }
+    looked_after(gateway);
     metrics.set(Gauge::ArtifactsQuota, gateway.config.artifact_quota_bytes as f64);
     metrics.set_total(Total::LogCommits, log.commits as f64);
     metrics.set_total(Total::LogBytes, log.synced_bytes as f64);
@@ -103,6 +104,27 @@ pub fn sync_interval_ms(durability: Durability) -> Option<u64> {
         Durability::Commit => None,
         Durability::Interval { millis } => Some(millis),
     }
+}
+
+fn looked_after(gateway: &Gateway) {
+    let metrics = &gateway.metrics;
+    let health = gateway.upkeep.health();
+    let counts = &health.counts;
+    metrics.set(Gauge::UpkeepFailing, f64::from(u8::from(!health.running || health.last_error.is_some())));
+    metrics.set(Gauge::UpkeepOverQuota, f64::from(u8::from(health.over_quota)));
+    if let Some(micros) = health.last_pass_micros {
+        metrics.set(Gauge::UpkeepLastPass, micros as f64 / 1e6);
+        metrics.set(Gauge::LogSegments, counts.segments as f64);
+        metrics.set(Gauge::LogPlainBytes, counts.plain_bytes as f64);
+        metrics.set(Gauge::LogCompressedBytes, counts.compressed_bytes as f64);
+    }
+    metrics.set(Gauge::LogQuota, gateway.config.retention.log_bytes_max.unwrap_or(0) as f64);
+    let [telemetry, evidence, audit] = [0, 1, 2].map(|class| counts.removed.iter().map(|row| row[class]).sum::<u64>());
+    metrics.set_total(Total::UpkeepTelemetry, telemetry as f64);
+    metrics.set_total(Total::UpkeepEvidence, evidence as f64);
+    metrics.set_total(Total::UpkeepAudit, audit as f64);
+    metrics.set_total(Total::UpkeepArtifacts, counts.artifacts_removed as f64);
+    metrics.set_total(Total::UpkeepArtifactBytes, counts.artifact_bytes_removed as f64);
 }
 
 fn disk(gateway: &Gateway) {

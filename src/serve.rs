@@ -117,6 +117,9 @@ async fn shut_down(gateway: &Gateway, stop: CancellationToken, listening: Vec<Li
     for listener in listening {
         within(Duration::from_secs(2), listener).await;
     }
+    // A segment being written anew is left as it was; the step being taken is waited for.
+    let upkeep = gateway.upkeep.clone();
+    within(limit, tokio::task::spawn_blocking(move || upkeep.close())).await;
     gateway.index.close();
     // What was shed is declared before the log ends. Where that is refused, sealing is too, and says why.
     let _ = gateway.journal.declare_all().await;

@@ -34,6 +34,7 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "persistence_mode": "memory",
         "log": log(gateway),
         "audit": audit(gateway),
+        "upkeep": upkeep(gateway),
         "disk": crate::disk::shown(gateway),
         "limits": gateway.config.limits(),
     })))
@@ -58,6 +59,29 @@ pub(crate) fn log(gateway: &Gateway) -> Value {
         "commits": health.commits,
         "index_reached_seq": index.reached_seq,
         "index_rebuilds": index.rebuilds,
+    })
+}
+
+/// What becomes of old events.
+fn upkeep(gateway: &Gateway) -> Value {
+    let health = gateway.upkeep.health();
+    let counts = &health.counts;
+    let removed = |row: usize| {
+        let [telemetry, evidence, audit] = counts.removed[row];
+        json!({"telemetry": telemetry, "evidence": evidence, "audit": audit})
+    };
+    json!({
+        "running": health.running,
+        "last_pass_at": health.last_pass_micros.map(storage::time::rfc3339),
+        "reason": health.last_error,
+        "over_quota": health.over_quota,
+        "segments": counts.segments,
+        "plain_bytes": counts.plain_bytes,
+        "compressed_bytes": counts.compressed_bytes,
+        "removed_by_age": removed(0),
+        "removed_by_bytes": removed(1),
+        "artifacts_removed": counts.artifacts_removed,
+        "artifact_bytes_removed": counts.artifact_bytes_removed,
     })
 }
 

@@ -28,6 +28,7 @@ mod lifetime;
 mod metrics;
 mod navigation;
 mod redaction;
+mod retention;
 mod serving;
 mod sessions;
 mod spine;

@@ -153,6 +153,13 @@ metrics! {
         AuditSignedSeq "pageledger_audit_signed_seq" Count [] "Sequence number of the last event that a checkpoint covers.";
         AuditUnsigned "pageledger_audit_unsigned_events" Count [] "Durable events that no checkpoint covers yet.";
         AuditSignedAt "pageledger_audit_signed_timestamp_seconds" Seconds [] "When the last checkpoint was signed, seconds since 1970.";
+        LogSegments "pageledger_log_segments" Count [] "Segments of the log.";
+        LogPlainBytes "pageledger_log_plain_bytes" Bytes [] "Size of the log's segments as first written.";
+        LogCompressedBytes "pageledger_log_compressed_bytes" Bytes [] "Size of the log's segments written anew in less room.";
+        LogQuota "pageledger_log_quota_bytes" Bytes [] "Size beyond which the oldest telemetry and evidence go; 0 is unbounded.";
+        UpkeepFailing "pageledger_upkeep_failing" Flag [] "1 when compression or retention could not do what was due, else 0.";
+        UpkeepOverQuota "pageledger_upkeep_over_quota" Flag [] "1 when the log is larger than its quota and nothing in it may go, else 0.";
+        UpkeepLastPass "pageledger_upkeep_last_pass_time_seconds" Seconds [] "When compression and retention last looked over the log, seconds since 1970.";
         ArtifactsStored "pageledger_artifacts_stored_bytes" Bytes [] "Size of the artifact store.";
         ArtifactsQuota "pageledger_artifacts_quota_bytes" Bytes [] "Bound of the artifact store.";
         DiskFree "pageledger_disk_free_bytes" Bytes [] "Free space on the data directory's filesystem.";
@@ -171,6 +178,11 @@ metrics! {
         LogCommits "pageledger_log_commits_total" Count [] "Commits of the log.";
         LogBytes "pageledger_log_synced_bytes_total" Bytes [] "Bytes that the log synced.";
         LogFsync "pageledger_log_fsync_seconds_total" Seconds [] "Time that the log's syncs took.";
+        UpkeepTelemetry "pageledger_upkeep_removed_telemetry_total" Count [] "Telemetry events removed by age or for room.";
+        UpkeepEvidence "pageledger_upkeep_removed_evidence_total" Count [] "Evidence events removed by age or for room.";
+        UpkeepAudit "pageledger_upkeep_removed_audit_total" Count [] "Audit events removed by age, with their whole segments.";
+        UpkeepArtifacts "pageledger_upkeep_removed_artifacts_total" Count [] "Artifacts removed because no event names them any more.";
+        UpkeepArtifactBytes "pageledger_upkeep_removed_artifact_bytes_total" Bytes [] "Size of artifacts removed because no event names them any more.";
         ProcessCpu "pageledger_process_cpu_seconds_total" Seconds [] "Processor time of the gateway, browsers not included.";
     }
 }

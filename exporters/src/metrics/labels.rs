@@ -48,7 +48,7 @@ label_names! {
     Recovery "what" ["torn_tail", "index_rebuilt", "leftover_removed", "checkpoint_torn"];
     CloseReason "reason" ["requested", "shutdown", "crashed", "launch_failed", "interrupted", "lease_expired"];
     CrashReason "reason" ["exited", "killed", "disconnected", "interrupted"];
-    Warning "warning" ["sandbox_off", "profile_left_behind", "message_undecodable"];
+    Warning "warning" ["sandbox_off", "profile_left_behind", "message_undecodable", "log_over_quota"];
     ResourceType "resource_type" [
         "document", "stylesheet", "image", "media", "font", "script", "texttrack", "xhr", "fetch", "prefetch",
         "eventsource", "websocket", "manifest", "signedexchange", "ping", "cspviolationreport", "preflight"

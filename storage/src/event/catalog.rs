@@ -140,7 +140,7 @@ events! {
     }
     /// Something about a session is not as it should be, and it goes on.
     12 "session.warning" SessionWarning @ 1 Audit {
-        /// Which: `sandbox_off`, `profile_left_behind`, `message_undecodable`.
+        /// Which: `sandbox_off`, `profile_left_behind`, `message_undecodable`; of no session `log_over_quota`.
         code: Symbol [Filter, Label],
         /// The warning in words.
         message: Clean,

@@ -4,6 +4,8 @@
 //! of what the kernel had not yet written to it. Mounting a copy replays the file system's journal as
 //! the next start of a machine would.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -74,6 +76,28 @@ impl LoopDisk {
         std::fs::create_dir(&mounted).expect("a mount point is made");
         run("mount", &["-o", "loop", text(&image), text(&mounted)])?;
         Ok(Self { image, mounted, _directory: directory })
+    }
+
+    /// Whether `needle` stands anywhere on the disk, free space included.
+    #[must_use]
+    pub fn image_holds(&self, needle: &str) -> bool {
+        let mounted = File::open(&self.mounted).expect("it is mounted");
+        rustix::fs::syncfs(&mounted).expect("it can be synced");
+        let (mut image, needle) = (File::open(&self.image).expect("the image is there"), needle.as_bytes());
+        let (mut bytes, mut held) = (vec![0; 1 << 20], 0);
+        loop {
+            let count = image.read(&mut bytes[held..]).expect("it can be read");
+            if count == 0 {
+                return false;
+            }
+            let filled = held + count;
+            if bytes[..filled].windows(needle.len()).any(|window| window == needle) {
+                return true;
+            }
+            // The end may be the needle's beginning.
+            held = filled.min(needle.len() - 1);
+            bytes.copy_within(filled - held..filled, 0);
+        }
     }
 
     #[must_use]
