@@ -23,12 +23,7 @@ pub fn erase(order: &EraseOrder, out: &mut dyn Write) -> Result<(), CommandError
     // Opening for writing would make a log where there is none.
     drop(open_log(data_dir)?);
     let redactor = Redactor::new();
-    let erasure = Erasure {
-        subject: order.subject.clone(),
-        by: by(&redactor),
-        note: redactor.text(&order.reason),
-        wipe_free_space: order.wipe_free_space,
-    };
+    let erasure = Erasure { subject: order.subject.clone(), by: by(&redactor), note: redactor.text(&order.reason) };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (log, auditor) = audit::open(data_dir)?;
     let erased = upkeep::erase(data_dir, &log, &erasure)?;
@@ -80,7 +75,11 @@ fn tell(name: &str, erased: &Erased, out: &mut dyn Write) -> std::io::Result<()>
         erased.events, erased.segments, erased.artifacts, erased.artifact_bytes
     )?;
     writeln!(out, "The index is made again when the server starts.")?;
-    writeln!(out, "Out of reach: copies and exports made elsewhere, and metrics that were scraped.")?;
+    writeln!(
+        out,
+        "Out of reach: copies and exports made elsewhere, and what browsers wrote to files of theirs that are"
+    )?;
+    writeln!(out, "removed since and may lie in the disk's free space.")?;
     for path in &erased.paths {
         writeln!(out, "Out of reach: {path}, which a call was asked to write")?;
     }

@@ -111,11 +111,7 @@ fn erase_command() -> clap::Command {
         .arg(text("session", "SESSION", "Session to erase, by its id"))
         .arg(text("owner", "OWNER", "Owner to erase, with all sessions and calls"))
         .group(clap::ArgGroup::new("subject").args(["session", "owner"]).required(true))
-        .arg(text("reason", "TEXT", "Why, for the record").required(true))
-        .arg(switch(
-            "wipe-free-space",
-            "Overwrite the disk's free space too, where files removed before still lie; slow",
-        ));
+        .arg(text("reason", "TEXT", "Why, for the record").required(true));
     with_options(command, Reach::Every)
 }
 
@@ -140,7 +136,6 @@ fn erase(given: &ArgMatches, environment: &Environment) -> Result<Command, Confi
         config: config(given, environment)?,
         subject,
         reason,
-        wipe_free_space: given.get_flag("wipe-free-space"),
         json: given.get_flag("json"),
     }))
 }

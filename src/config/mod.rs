@@ -139,7 +139,6 @@ pub struct EraseOrder {
     pub config: Config,
     pub subject: Subject,
     pub reason: String,
-    pub wipe_free_space: bool,
     pub json: bool,
 }
 

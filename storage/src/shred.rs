@@ -64,34 +64,6 @@ pub(crate) fn shred_directory(directory: &Path) -> Result<(), StorageError> {
     std::fs::remove_dir(directory).map_err(StorageError::io("remove", directory))
 }
 
-/// Overwrites the free space of the file system that `directory` lies on, by filling it for a while.
-///
-/// # Errors
-/// What the operating system refuses, except that there is no more room.
-pub(crate) fn overwrite_free_space(directory: &Path) -> Result<(), StorageError> {
-    let path = directory.join("free-space");
-    // What was removed a moment ago is free only once the file system has noted it.
-    let noted = File::open(directory).and_then(|directory| Ok(rustix::fs::syncfs(directory)?));
-    noted.map_err(StorageError::io("sync", directory))?;
-    let filled = fill(&path).map_err(StorageError::io("overwrite free space by", &path));
-    std::fs::remove_file(&path).map_err(StorageError::io("remove", &path))?;
-    filled
-}
-
-fn fill(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let zeros = vec![0; STEP_BYTES];
-    let (mut step, mut at) = (STEP_BYTES, 0);
-    while step > 0 {
-        match file.write_all_at(&zeros[..step], at).and_then(|()| file.sync_data()) {
-            Ok(()) => at += step as u64,
-            Err(error) if crate::disk::is_full(&error) => step /= 2,
-            Err(error) => return Err(error),
-        }
-    }
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use crate::event::removed::{Portion, from_json, to_json};
 use crate::event::{Clean, Context, Draft, EventView, Kind, Payload, ValueRef};
 use crate::limits::ERASURE_PATHS_MAX;
 use crate::log::{Log, SegmentFacts};
-use crate::shred::{overwrite_free_space, shred, shred_directory};
+use crate::shred::{shred, shred_directory};
 use crate::upkeep::announced::Announced;
 use crate::upkeep::inventory::Inventory;
 use crate::upkeep::plan::Reason;
@@ -37,9 +37,6 @@ pub struct Erasure {
     pub subject: Subject,
     pub by: Clean,
     pub note: Clean,
-    /// Overwrites the free space of the disk at the end: what browsers and the file system removed
-    /// before lies there. Takes as long as filling the disk does.
-    pub wipe_free_space: bool,
 }
 
 /// What was done.
@@ -86,9 +83,6 @@ pub fn erase(data_dir: &Path, log: &Log, erasure: &Erasure) -> Result<Erased, St
     }
     remove_torn(&data_dir.join("log"))?;
     eraser.remove_unnamed(&artifacts)?;
-    if erasure.wipe_free_space {
-        overwrite_free_space(data_dir)?;
-    }
     Ok(eraser.erased)
 }
 

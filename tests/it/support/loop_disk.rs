@@ -91,7 +91,7 @@ impl LoopDisk {
                 return false;
             }
             let filled = held + count;
-            if bytes[..filled].windows(needle.len()).any(|window| window == needle) {
+            if memchr::memmem::find(&bytes[..filled], needle).is_some() {
                 return true;
             }
             // The end may be the needle's beginning.

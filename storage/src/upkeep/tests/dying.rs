@@ -156,7 +156,7 @@ fn while_a_session_is_erased() {
 impl World {
     fn try_erase(&self) -> Result<crate::upkeep::Erased, crate::StorageError> {
         let (by, note) = (Clean::fixed("root"), Clean::fixed("note"));
-        let erasure = Erasure { subject: Subject::Session("s-1".into()), by, note, wipe_free_space: false };
+        let erasure = Erasure { subject: Subject::Session("s-1".into()), by, note };
         erase(self.directory.path(), &self.log, &erasure)
     }
 

@@ -15,8 +15,7 @@ const MARKER: &str = "plaintext-marker-7d1f";
 impl World {
     fn erase(&self, subject: Subject) -> Erased {
         let (by, note) = (Clean::fixed("root"), Clean::fixed("asked for by letter"));
-        erase(self.directory.path(), &self.log, &Erasure { subject, by, note, wipe_free_space: false })
-            .expect("it goes through")
+        erase(self.directory.path(), &self.log, &Erasure { subject, by, note }).expect("it goes through")
     }
 
     /// The files below the data directory that hold `text`.
