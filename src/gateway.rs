@@ -101,6 +101,7 @@ impl Gateway {
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
         let parts = upkeep::Parts {
             log: log.clone(),
+            index: Some(index.clone()),
             artifacts: artifacts.clone(),
             policy: config.retention,
             clock: Arc::new(SystemClock),

@@ -278,7 +278,7 @@ fn fill(data: &Path, marker: &str) {
     let log = Log::open(LogOptions::new(data.join("log"))).expect("the log opens");
     let artifacts = ArtifactStore::open(&data.join("artifacts"), 1 << 30).expect("it opens");
     let (policy, clock) = (Policy::KEEP_ALL, std::sync::Arc::new(SystemClock));
-    let parts = Parts { log: log.clone(), artifacts: artifacts.clone(), policy, clock };
+    let parts = Parts { log: log.clone(), index: None, artifacts: artifacts.clone(), policy, clock };
     let mut keeper = Keeper::open(&data.join("upkeep"), parts).expect("it opens");
     for round in 0..3 {
         let said = vec![line("ann", &format!("{marker} {round}")), line("bob", "another")];

@@ -13,6 +13,7 @@ use crate::StorageError;
 use crate::artifact::ArtifactStore;
 use crate::event::catalog::SessionWarning;
 use crate::event::{Class, Clean, Context, Draft, Symbol};
+use crate::index::Index;
 use crate::limits::{ARTIFACT_ORPHAN_SECONDS, ARTIFACT_PIN_SECONDS};
 use crate::log::{Log, SegmentFacts};
 use crate::time::Clock;
@@ -32,6 +33,8 @@ const OWN_KIND_MAX: u16 = 9;
 /// What upkeep works on.
 pub struct Parts {
     pub log: Log,
+    /// `None`: nobody asks by index meanwhile.
+    pub index: Option<Index>,
     pub artifacts: ArtifactStore,
     pub policy: Policy,
     pub clock: Arc<dyn Clock>,
@@ -157,12 +160,16 @@ impl Keeper {
 
     /// Without the events of that class and of those that weigh less; what the log says of itself stays.
     fn rewrite(&mut self, facts: &SegmentFacts, most: Option<Class>, reason: Reason) -> Result<Outcome, StorageError> {
-        let (grounds, number) = (Grounds::plain(reason), facts.number);
+        let (grounds, number, index) = (Grounds::plain(reason), facts.number, &self.parts.index);
         self.rewriting.rewrite(
             facts,
             &mut |view, class| most.is_some_and(|most| class <= most) && view.kind_number > OWN_KIND_MAX,
             &|tally, generation| tally.by_session(&grounds, number, generation),
-            &|_| Ok(()),
+            &|rewritten| {
+                if let Some(Err(error)) = index.as_ref().map(|index| index.build(&rewritten.reader())) {
+                    tracing::warn!(segment = number, %error, "the index will have to make a table later");
+                }
+            },
         )
     }
 

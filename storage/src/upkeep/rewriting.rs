@@ -43,7 +43,7 @@ pub type Removes<'a> = dyn FnMut(&EventView<'_>, Class) -> bool + 'a;
 /// What is said of those that do, in a generation of that number.
 pub type Announces<'a> = dyn Fn(&Tally, u64) -> Vec<Draft> + 'a;
 /// Is given the new generation before it holds.
-pub type Prepares<'a> = dyn Fn(&Rewritten) -> Result<(), StorageError> + 'a;
+pub type Prepares<'a> = dyn Fn(&Rewritten) + 'a;
 
 impl Rewriting {
     /// Writes a sealed segment anew. Blocks.
@@ -70,7 +70,7 @@ impl Rewriting {
             Fate::Keep
         })?;
         let after = rewritten.facts();
-        prepares(&rewritten)?;
+        prepares(&rewritten);
         let generation = u64::from(after.generation);
         let drafts = announces(&tally, generation);
         self.announced.announce(&self.log, &self.runtime, facts.number, generation, drafts)?;

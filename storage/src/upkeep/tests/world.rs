@@ -80,7 +80,7 @@ impl World {
 
     pub fn keeper(&self, policy: Policy) -> Keeper {
         let (log, artifacts, clock) = (self.log.clone(), self.artifacts.clone(), self.clock.clone());
-        let parts = Parts { log, artifacts, policy, clock };
+        let parts = Parts { log, index: None, artifacts, policy, clock };
         Keeper::open(&self.upkeep_directory(), parts).expect("it opens")
     }
 
