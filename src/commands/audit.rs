@@ -19,6 +19,9 @@ const HOW_TO_KEEP: &str = "Keep the public key and, now and then, a line of `pag
 nobody who can write to the data directory can write. `pageledger verify --key` and `--from` take them. The private \
 key stays in its file: whoever has it can sign another history.";
 
+/// Is given each line and what it says, or what is wrong with it.
+type EachLine<'a> = dyn FnMut(&[u8], Result<SignedLine, &'static str>) -> Result<(), CommandError> + 'a;
+
 pub fn audit(order: &AuditOrder, out: &mut dyn Write) -> Result<(), CommandError> {
     match order.question {
         AuditQuestion::Key => show_key(order, public_key(&order.data_dir)?, out),
@@ -82,10 +85,7 @@ pub async fn close(log: &Log, auditor: &Auditor) -> Result<(), StorageError> {
 }
 
 /// Every line of the file: what it says, or what is wrong with it.
-fn each_line(
-    data_dir: &Path,
-    visit: &mut dyn FnMut(&[u8], Result<SignedLine, &'static str>) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
+fn each_line(data_dir: &Path, visit: &mut EachLine<'_>) -> Result<(), CommandError> {
     let Some(lines) = RawLines::open(&data_dir.join("audit").join(CHECKPOINTS_FILE))? else {
         return Err(CommandError::new(EXIT_NOTHING_THERE, format!("{} holds no checkpoints", data_dir.display())));
     };

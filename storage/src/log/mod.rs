@@ -239,7 +239,7 @@ impl Log {
         if self.inner.queue.check_size(&request).is_err() {
             return Err(Refused { drafts: request.drafts });
         }
-        let back = |refused: NotAdmitted| Refused { drafts: refused.request.drafts };
+        let back = |refused: Box<NotAdmitted>| Refused { drafts: refused.request.drafts };
         self.inner.queue.push(request).map_err(back)
     }
 

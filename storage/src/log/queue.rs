@@ -111,15 +111,15 @@ impl Queue {
     }
 
     /// Admits the request when there is room. One that is alone always finds room.
-    pub fn push(&self, mut request: Request) -> Result<(), NotAdmitted> {
+    pub fn push(&self, mut request: Request) -> Result<(), Box<NotAdmitted>> {
         let mut state = self.lock();
         if state.unavailable.is_some() {
-            return Err(NotAdmitted { request, why: Why::Unavailable });
+            return Err(Box::new(NotAdmitted { request, why: Why::Unavailable }));
         }
         let held = state.held_bytes();
         if held > 0 && held + request.bytes > self.bytes_max {
             let why = state.full_error().map_or(Why::Full, Why::DiskFull);
-            return Err(NotAdmitted { request, why });
+            return Err(Box::new(NotAdmitted { request, why }));
         }
         replace_oversized(&mut request.drafts);
         request.arrived = Instant::now();
@@ -148,9 +148,11 @@ impl Queue {
             freed.as_mut().enable();
             match self.push(request) {
                 Ok(()) => return Ok(()),
-                Err(NotAdmitted { why: Why::Unavailable, .. }) => return Err(self.error()),
-                Err(NotAdmitted { why: Why::DiskFull(error), .. }) => return Err(error),
-                Err(refused) => request = refused.request,
+                Err(refused) => match refused.why {
+                    Why::Unavailable => return Err(self.error()),
+                    Why::DiskFull(error) => return Err(error),
+                    Why::Full => request = refused.request,
+                },
             }
             freed.await;
         }

@@ -21,7 +21,7 @@ fn sample(directory: &Path) -> (Vec<u8>, Vec<Moment>) {
     let file = |name: &str| disk.files().into_iter().find(|(other, _)| other == name).expect("it is there").1;
     let mut moments = vec![Moment { durable: *log.watch().borrow(), mark: file("mark") }];
     for text in ["one", "two", "three"] {
-        let drafts = [message(Some("a"), text), message(None, &"another")];
+        let drafts = [message(Some("a"), text), message(None, "another")];
         writer.append(&mut drafts.iter()).expect("it is recorded");
         moments.push(Moment { durable: *log.watch().borrow(), mark: file("mark") });
     }
@@ -48,7 +48,7 @@ fn a_last_segment_cut_anywhere_loses_nothing_acknowledged_or_is_refused() {
         for cut in first..=end {
             let disk = SimulatedDisk::new(1);
             // By turns: the rest of it never got written, or the file ends there.
-            let bytes = cut_at(&segment, cut as usize, (cut + marked.durable.last_seq as u32 / 2) % 2 == 0);
+            let bytes = cut_at(&segment, cut as usize, (cut + marked.durable.last_seq as u32 / 2).is_multiple_of(2));
             disk.plant(&directory.join("mark"), &marked.mark);
             disk.plant(&directory.join("000001.seg"), &bytes);
             let reached = moments.iter().rev().find(|moment| moment.durable.end.offset <= cut).expect("the first");

@@ -113,7 +113,7 @@ async fn fill(log: &Log, name: &str, word: &str) {
 /// Upkeep blocks, so it has a thread of its own.
 async fn keep(data_dir: &Path, log: &Log, clock: Arc<ManualClock>, policy: Policy) {
     let artifacts = ArtifactStore::open(&data_dir.join("artifacts"), 1 << 20).expect("it opens");
-    let parts = Parts { log: log.clone(), artifacts, policy, clock };
+    let parts = Parts { log: log.clone(), index: None, artifacts, policy, clock };
     let directory = data_dir.join("upkeep");
     let pass = move || Keeper::open(&directory, parts).expect("it opens").pass(&|| false);
     tokio::task::spawn_blocking(pass).await.expect("it ends").expect("it goes through");

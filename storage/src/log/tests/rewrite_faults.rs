@@ -64,7 +64,7 @@ async fn steps(log: &Log, outcome: &mut Outcome) -> Result<(), StorageError> {
         log.roll().await?;
     }
     let mut fate = |event: &EventView<'_>| {
-        let goes = event.seq % 3 != 0;
+        let goes = !event.seq.is_multiple_of(3);
         outcome.doomed.extend(goes.then_some(event.seq));
         if goes { Fate::Remove } else { Fate::Keep }
     };

@@ -136,7 +136,7 @@ async fn a_scan_to_an_end_that_was_written_anew_reads_up_to_it() {
         if event.seq == 3 {
             roll(log.clone());
             // What tells of removed events may take more room than they did.
-            let mut fate = |event: &EventView<'_>| if event.seq % 2 == 0 { Fate::Remove } else { Fate::Keep };
+            let mut fate = |event: &EventView<'_>| if event.seq.is_multiple_of(2) { Fate::Remove } else { Fate::Keep };
             log.rewrite(1, &mut fate).expect("it is whole").install(true).expect("it takes its place");
         }
         seen.push(event.seq);
