@@ -21,9 +21,12 @@ mod workload;
 
 use std::path::{Path, PathBuf};
 
+/// A part by its name.
+type Part = (&'static str, fn(&Path));
+
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let parts: [(&str, fn(&Path)); 6] = [
+    let parts: [Part; 6] = [
         ("append", append::run),
         ("load", load::run),
         ("sizes", sizes::run),

@@ -153,10 +153,10 @@ impl SmallDisk {
         let mut filler = self.filler();
         let mut count = 64 * 1024;
         let zeros = vec![0; count];
+        // What is written before a refusal stays; smaller pieces fill what is left.
         while count > 0 {
-            match filler.write(&zeros[..count]) {
-                Ok(_) => {}
-                Err(_) => count /= 2,
+            if filler.write_all(&zeros[..count]).is_err() {
+                count /= 2;
             }
         }
     }

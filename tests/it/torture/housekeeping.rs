@@ -34,6 +34,7 @@ pub fn start(log: &Log, directory: &Path) -> Housekeeping {
     let index = Index::start(&data.join("index"), log.reader(), log.watch());
     let parts = Parts {
         log: log.clone(),
+        index: Some(index.clone()),
         artifacts: ArtifactStore::open(&data.join("artifacts"), 1 << 30).expect("the artifacts open"),
         policy: Policy { telemetry: Some(NOISE_KEPT), ..Policy::KEEP_ALL },
         clock: Arc::new(SystemClock),
