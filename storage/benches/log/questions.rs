@@ -38,25 +38,18 @@ pub fn all() -> Vec<Question> {
     let mut add = |name, starts: &[Start], ask, filter: fn(&Place) -> EventFilter| {
         questions.extend(starts.iter().map(|&start| Question { name, start, ask, filter }));
     };
+    // Over everything of an owner.
     add("no filter", &[First, Middle, Newest], Ask::Events, |_| EventFilter::default());
-    add("session", &[First, Middle, Newest], Ask::Events, of_session);
     add("kind, common", &[First, Middle, Newest], Ask::Events, |_| of_kind(Kind::ConsoleMessage));
     add("kind, rare", &[First, Middle, Newest], Ask::Events, |_| of_kind(Kind::DownloadStarted));
     add("kind, absent", &[First, Newest], Ask::Events, |_| of_kind(Kind::PageCrashed));
-    add("level error", &[First, Middle, Newest], Ask::Events, |_| EventFilter {
-        level: Some(Level::Error),
-        ..EventFilter::default()
-    });
+    add("level error", &[First, Middle, Newest], Ask::Events, |_| of_errors(EventFilter::default()));
     add("page", &[First, Newest], Ask::Events, |place| EventFilter {
         page_id: Some(place.page.as_str().into()),
         ..EventFilter::default()
     });
     add("operation", &[First, Newest], Ask::Events, |place| EventFilter {
         operation_id: Some(place.operation.as_str().into()),
-        ..EventFilter::default()
-    });
-    add("request", &[First, Newest], Ask::Events, |place| EventFilter {
-        request_id: Some(place.request.as_str().into()),
         ..EventFilter::default()
     });
     add("since", &[First, Newest], Ask::Events, |place| EventFilter {
@@ -66,6 +59,29 @@ pub fn all() -> Vec<Question> {
     add("until", &[First, Newest], Ask::Events, |place| EventFilter {
         until_micros: Some(place.micros),
         ..EventFilter::default()
+    });
+    // Within a session, as every tool asks.
+    add("session", &[First, Middle, Newest], Ask::Events, of_session);
+    add("session, level error", &[First, Newest], Ask::Events, |place| of_errors(of_session(place)));
+    add("session, kind rare", &[First, Newest], Ask::Events, |place| EventFilter {
+        kinds: Some(vec![Kind::DownloadStarted]),
+        ..of_session(place)
+    });
+    add("session, text", &[First, Newest], Ask::Events, |place| EventFilter {
+        text: Some("total: 7[0-9]+,".into()),
+        ..of_session(place)
+    });
+    add("session, request", &[First], Ask::Events, |place| EventFilter {
+        request_id: Some(place.request.as_str().into()),
+        ..of_session(place)
+    });
+    add("session, operation", &[First], Ask::Events, |place| EventFilter {
+        operation_id: Some(place.operation.as_str().into()),
+        ..of_session(place)
+    });
+    add("session, since", &[First], Ask::Events, |place| EventFilter {
+        since_micros: Some(place.micros),
+        ..of_session(place)
     });
     add("requests of a session", &[First, Middle, Newest], Ask::Requests, of_session);
     add("requests of a session, 4xx", &[First], Ask::Requests, |place| EventFilter {
@@ -78,6 +94,10 @@ pub fn all() -> Vec<Question> {
 
 fn of_session(place: &Place) -> EventFilter {
     EventFilter { session_id: Some(place.session.as_str().into()), ..EventFilter::default() }
+}
+
+fn of_errors(filter: EventFilter) -> EventFilter {
+    EventFilter { level: Some(Level::Error), ..filter }
 }
 
 fn of_kind(kind: Kind) -> EventFilter {
