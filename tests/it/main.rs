@@ -19,6 +19,7 @@ mod damage;
 mod disk;
 mod evidence;
 mod exporting;
+mod failed_sync;
 mod framing;
 mod full_disk;
 mod hostile;
