@@ -146,6 +146,13 @@ async fn noise_goes_and_what_went_wrong_stays() {
     let removed = http::series(&metrics, "pageledger_upkeep_removed_telemetry_total");
     assert!(removed >= Some(gone.len() as f64), "{removed:?}");
     assert_eq!(http::series(&metrics, "pageledger_upkeep_failing"), Some(0.0));
+    verifies(&server.stop().await.data).await;
+}
+
+/// The chain, the signatures and the records of removals agree with what is left.
+async fn verifies(data: &DataDir) {
+    let output = program::run(&["verify", &data.path().display().to_string()]).await;
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// As if everything in the store had been put a day ago.
@@ -188,6 +195,7 @@ async fn artifacts_go_with_the_last_event_that_names_them() {
         kind.facts().class == Class::Audit
     };
     assert!(left.len() > 10 && left.iter().all(audit), "who did what is still known");
+    verifies(&server.stop().await.data).await;
 }
 
 async fn erase(data: &Path, words: &[&str]) -> std::process::Output {
@@ -239,6 +247,7 @@ async fn an_erased_session_is_nowhere_and_unknown() {
         assert!(all.status.success() && !String::from_utf8_lossy(&all.stdout).contains(text), "{text}");
     }
 
+    verifies(&data).await;
     let server = Server::start(Options::stdio().on(&data)).await;
     assert_eq!(walk::events(&server, &other.id).await, other_events, "nobody else is touched");
     assert!(!walk::artifact(&server, &other.screenshot, 100_000).await.is_empty());
