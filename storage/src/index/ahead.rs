@@ -58,16 +58,19 @@ impl Ahead {
         Ok(())
     }
 
+    /// Whether a table waits for that generation.
+    #[must_use]
+    pub fn may_have(&self, facts: &SegmentFacts) -> bool {
+        self.waiting().get(&facts.number).is_some_and(|waiting| waiting.generation == facts.generation)
+    }
+
     /// Puts the table of a generation that holds now on `shelf`. False when there is none, or it is of
     /// one that was given up.
     pub fn adopt(&self, reader: &Reader, facts: &SegmentFacts, shelf: &Shelf) -> Result<bool, Failure> {
-        let fits = |waiting: &mut Waiting| waiting.generation == facts.generation;
-        let mut all = self.waiting();
-        if !all.get_mut(&facts.number).is_some_and(fits) {
+        if !self.may_have(facts) {
             return Ok(false);
         }
-        let waiting = all.remove(&facts.number);
-        drop(all);
+        let waiting = self.waiting().remove(&facts.number);
         let same = match digest(reader, facts) {
             Ok(digest) => waiting.is_some_and(|waiting| waiting.digest == digest),
             Err(Failure::Storage(StorageError::Moved)) => return Err(Failure::Storage(StorageError::Moved)),

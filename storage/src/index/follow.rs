@@ -179,18 +179,20 @@ impl Follower {
         }
         self.shared.shelf.retain(&segments);
         let layers = self.shared.shelf.layers(newest.number, newest.generation);
-        if let Some(last) = layers.last() {
-            if !self.is_of_this_log(last) {
-                self.shared.lost("the log went on otherwise".into());
-                self.shared.shelf.forget_segment(newest.number);
-                return self.begin(newest.start, newest.first_seq);
-            }
-            return self.begin(Position { offset: last.end, ..newest.start }, last.last_seq + 1);
+        if layers.last().is_some_and(|last| !self.is_of_this_log(last)) {
+            self.shared.lost("the log went on otherwise".into());
+            self.shared.shelf.forget_segment(newest.number);
         }
-        self.begin(newest.start, newest.first_seq);
+        self.begin(newest);
     }
 
-    fn begin(&mut self, place: Position, next_seq: u64) {
+    /// Goes on in that segment, behind what is known of it.
+    fn begin(&mut self, facts: &SegmentFacts) {
+        let layers = self.shared.shelf.layers(facts.number, facts.generation);
+        let (place, next_seq) = match layers.last() {
+            Some(last) => (Position { offset: last.end, ..facts.start }, last.last_seq + 1),
+            None => (facts.start, facts.first_seq),
+        };
         (self.place, self.next_seq) = (place, next_seq);
         self.shared.follow_segment(place.segment);
         self.unkept.retain(|layer| layer.segment == place.segment && layer.end <= place.offset);
@@ -275,7 +277,7 @@ impl Follower {
     fn go_on(&mut self, segments: &[SegmentFacts]) -> Result<(), Failure> {
         let next = segments.iter().find(|facts| facts.number > self.place.segment).ok_or(StorageError::Moved)?;
         self.write_tail();
-        self.begin(next.start, next.first_seq);
+        self.begin(next);
         self.shared.look_around();
         Ok(())
     }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::StorageError;
 use crate::index::Failure;
-use crate::index::layer::Layer;
+use crate::index::layer::{Layer, adjoin};
 use crate::index::retry::Retry;
 use crate::index::shared::{Shared, text_of};
 use crate::index::shelf::Hole;
@@ -117,12 +117,14 @@ impl Maker {
 
     /// The latest two neighbouring tables of about the same size.
     fn two_alike(&self, newest: &SegmentFacts) -> Option<[Layer; 2]> {
-        let layers = self.shared.shelf.layers(newest.number, newest.generation);
-        let tables: Vec<(u64, &Layer)> =
-            layers.iter().filter_map(|layer| Some((size_of_table(layer)?, layer))).collect();
-        let alike = |pair: &&[(u64, &Layer)]| matches!(pair, [(large, one), (small, other)] if one.end == other.start && *large <= GROWTH * small);
-        let pair = tables.windows(2).rev().find(alike)?;
-        Some([pair[0].1.clone(), pair[1].1.clone()])
+        let mut layers = self.shared.shelf.layers(newest.number, newest.generation);
+        layers.retain(Layer::is_table);
+        let alike = |pair: &&[Layer]| {
+            matches!(pair, [large, small]
+                if adjoin(large, small) && table_bytes(large) <= GROWTH * table_bytes(small))
+        };
+        let [large, small] = layers.windows(2).rev().find(alike)? else { return None };
+        Some([large.clone(), small.clone()])
     }
 
     /// Waits for something to do; false when there will be nothing more.
@@ -149,6 +151,6 @@ impl Maker {
     }
 }
 
-fn size_of_table(layer: &Layer) -> Option<u64> {
-    layer.table().map(|table| table.bytes())
+fn table_bytes(layer: &Layer) -> u64 {
+    layer.table().map_or(0, |table| table.bytes())
 }

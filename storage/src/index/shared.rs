@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::index::ahead::Ahead;
 use crate::index::build::{self, Job};
 use crate::index::layer::{self, Layer};
-use crate::index::shelf::{Hole, Shelf};
+use crate::index::shelf::{Hole, Shelf, holes};
 use crate::index::store::Store;
 use crate::index::{Failure, IndexHealth, IndexState, Space};
 use crate::log::{Reader, SegmentFacts};
@@ -271,6 +271,9 @@ impl Shared {
 
     /// Takes up the table that was made in advance of a generation that holds now, if there is one.
     pub fn adopt(&self, reader: &Reader, facts: &SegmentFacts) -> Result<bool, Failure> {
+        if !self.ahead.may_have(facts) {
+            return Ok(false);
+        }
         let _bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
         self.ahead.adopt(reader, facts, &self.shelf)
     }
@@ -280,6 +283,8 @@ impl Shared {
         let layers = self.shelf.layers(facts.number, facts.generation);
         match &layers[..] {
             [only] if only.is_table() => Ok(()),
+            // A table that was discarded just now is a reason of its own to look around.
+            some if !holes(facts, some).is_empty() => Ok(()),
             several => self.write(facts, several),
         }
     }
