@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use storage::event::EventView;
-use storage::log::{Log, LogOptions, Reader};
+use storage::log::{Durability, Log, LogOptions, Reader};
 use storage::time::{Clock, now_micros};
 use tokio::task::JoinSet;
 
@@ -50,6 +50,8 @@ pub struct Orders {
     pub engine: Engine,
     /// Whether the log is signed, indexed, compressed and rid of old noise meanwhile, all in haste.
     pub housekeeping: bool,
+    /// Syncs follow this long after an acknowledgement at the most; none: they come before it.
+    pub sync_interval_millis: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +117,9 @@ fn writer() {
 async fn write_log(orders: Orders, acked: Notes) {
     let mut options = LogOptions::new(&orders.store);
     options.segment_bytes = orders.segment_bytes;
+    if let Some(millis) = orders.sync_interval_millis {
+        options.durability = Durability::Interval { millis };
+    }
     options.clock = Arc::new(Behind(orders.clock_behind_micros));
     let log = Log::open(options).unwrap_or_else(|error| panic!("the log opens: {error}"));
     let health = log.health();

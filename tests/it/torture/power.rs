@@ -19,6 +19,9 @@ use crate::support::loop_disk::LoopDisk;
 const DISK_MEBIBYTES: u64 = 128;
 /// The file system commits its journal this often by itself; what happens after it is another case.
 const JOURNAL_MILLIS: u64 = 5_000;
+const INTERVAL_MILLIS: u64 = 300;
+/// The interval, and time for a sync on a busy machine.
+const INTERVAL_LIMIT: Duration = Duration::from_millis(INTERVAL_MILLIS + 700);
 /// Pretends to sync: the call returns at once and says that all is well.
 const PRETENDING: [&str; 8] = [
     "strace",
@@ -98,6 +101,40 @@ async fn a_power_cut_takes_nothing_that_was_acknowledged() {
     check.figure("lost", 0);
     shown.figure("shown", seen);
     shown.figure("replaced", 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_syncs_by_interval_a_power_cut_takes_the_last_interval_at_most() {
+    let mut check = Check::begin("D02", "power cut on ext4, durability interval=300");
+    let mut dice = Dice::cast();
+    let notes_directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut acked, mut lost) = (0, 0);
+    for (run, instant) in (0..).zip(instants(short_or_long(2, 8), &mut dice)) {
+        let orders = Orders {
+            sync_interval_millis: Some(INTERVAL_MILLIS),
+            // What they are shown is not durable yet, and they are told so.
+            subscribers: false,
+            ..orders(&notes_directory, run)
+        };
+        let instant = instant.max(2 * INTERVAL_LIMIT);
+        let (disk, store, mut notes) = match cut(&orders, &[], instant).await {
+            Ok(cut) => cut,
+            Err(why) => return check.not_run(&why),
+        };
+        acked += notes.acked_events();
+        let log = Log::open(LogOptions::new(&store)).expect("the log opens");
+        let held = Held::read(&log.reader());
+        drop((log, disk));
+        lost += held.against(&notes).lost;
+        let safe = notes.elapsed().saturating_sub(INTERVAL_LIMIT);
+        notes.acked.retain(|acked| acked.elapsed <= safe);
+        assert!(notes.acked_events() > 0);
+        assert_eq!(held.against(&notes), Verdict::default(), "cut after {instant:?}, synced until {safe:?}");
+        check.tried(1);
+    }
+    check.figure("acknowledged", acked);
+    check.figure("lost within the interval", lost);
+    check.figure("lost before it", 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,7 @@ impl Orders {
             clock_behind_micros: 0,
             engine: Engine::Log,
             housekeeping: false,
+            sync_interval_millis: None,
         }
     }
 }
