@@ -36,10 +36,20 @@ struct Note {
     after_seq: u64,
 }
 
-/// Segment and generation of a removal that was announced and perhaps not done, in upkeep's directory.
-pub(crate) fn pending(directory: &Path) -> Option<(u32, u64)> {
+/// A removal that was announced and perhaps not done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending {
+    pub segment: u32,
+    pub generation: u64,
+    /// Everything announced behind this event belongs to it.
+    pub after_seq: u64,
+}
+
+/// What the note in upkeep's directory says.
+pub(crate) fn pending(directory: &Path) -> Option<Pending> {
     let text = std::fs::read_to_string(Announced::within(directory).path).ok()?;
-    Note::parse(&text).map(|note| (note.segment, note.generation))
+    let Note { segment, generation, after_seq } = Note::parse(&text)?;
+    Some(Pending { segment, generation, after_seq })
 }
 
 impl Announced {

@@ -37,7 +37,7 @@ use crate::StorageError;
 use crate::limits::UPKEEP_PERIOD_SECONDS;
 use crate::time::Clock;
 
-pub(crate) use announced::pending;
+pub(crate) use announced::{Pending, pending};
 pub use erase::{Erased, Erasure, erase};
 pub use health::{Counts, UpkeepHealth};
 pub use keeper::{Keeper, Parts};

@@ -194,12 +194,18 @@ async fn a_history_made_anew_without_the_key_is_found_by_what_was_kept_elsewhere
     }
 }
 
-/// Upkeep's note of the removal that is on its way.
-fn note(data: &Path, segment: u32, generation: u64) {
-    let text = serde_json::json!({"segment": segment, "generation": generation, "after_seq": 0}).to_string();
+/// Upkeep's note of the removal that is about to be announced.
+fn note(log: &Log, data: &Path, segment: u32, generation: u64) {
+    let after_seq = log.health().last_seq;
+    let text = serde_json::json!({"segment": segment, "generation": generation, "after_seq": after_seq}).to_string();
     std::fs::create_dir_all(data.join("upkeep")).expect("it is made");
     std::fs::write(data.join("upkeep/new"), text).expect("it is written");
     std::fs::rename(data.join("upkeep/new"), data.join("upkeep/announced")).expect("it gets its name");
+}
+
+/// The removal was done.
+fn done(data: &Path) {
+    std::fs::remove_file(data.join("upkeep/announced")).expect("it goes");
 }
 
 /// Rewrites segments without some of their events, and drops the oldest, as upkeep does.
@@ -215,9 +221,10 @@ async fn thin_out(log: &Log, data: &Path, round: u64) {
     });
     let rewritten = rewritten.expect("it is written anew");
     let generation = u64::from(rewritten.facts().generation);
-    note(data, chosen.number, generation);
+    note(log, data, chosen.number, generation);
     log.commit(vec![announcement(chosen.number, generation, &portions)]).await.expect("it is recorded");
     rewritten.install(true).expect("it is installed");
+    done(data);
     if round % 4 == 3 && sealed.len() > 6 {
         let mut portions = Vec::new();
         let oldest = sealed[0];
@@ -228,15 +235,17 @@ async fn thin_out(log: &Log, data: &Path, round: u64) {
         log.reader()
             .scan(oldest.first_seq, &|header| Some(header.first_seq) <= oldest.last_seq, &mut visit)
             .expect("it is whole");
-        note(data, oldest.number, WHOLE_SEGMENT);
+        note(log, data, oldest.number, WHOLE_SEGMENT);
         log.commit(vec![announcement(oldest.number, WHOLE_SEGMENT, &portions)]).await.expect("it is recorded");
         log.drop_before(oldest.number + 1).await.expect("it is dropped");
+        done(data);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_verifies_while_it_is_written_thinned_out_and_dropped() {
     const VERIFIED: usize = 10;
+    const ROUNDS_MIN: u64 = 6;
     let world = World::new();
     let log = world.open();
     let auditor = world.start(&log).expect("it starts");
@@ -245,7 +254,7 @@ async fn a_log_verifies_while_it_is_written_thinned_out_and_dropped() {
     let data = world.path().to_owned();
     let writing = tokio::spawn(async move {
         let mut round = 0;
-        while !stop.load(Ordering::SeqCst) {
+        while !stop.load(Ordering::SeqCst) || round < ROUNDS_MIN {
             for _ in 0..4 {
                 append(&writer_log, 40).await;
             }
@@ -269,5 +278,27 @@ async fn a_log_verifies_while_it_is_written_thinned_out_and_dropped() {
     close(&log, &auditor).await;
     let last = report(&world);
     assert_eq!(last.findings, []);
-    assert!(rounds > 4 && last.removed > 0, "{rounds} rounds: {last:?}");
+    assert!(last.removed > 0, "{rounds} rounds: {last:?}");
+}
+
+#[tokio::test]
+async fn a_removal_that_was_announced_and_not_done_is_on_its_way_while_upkeep_says_so() {
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    for _ in 0..10 {
+        append(&log, 40).await;
+    }
+    note(&log, world.path(), 1, 1);
+    let portion = Portion { kind: 40, level: None, count: 3, first_seq: 2, last_seq: 9 };
+    log.commit(vec![announcement(1, 1, &[portion])]).await.expect("it is recorded");
+    auditor.cover(log.health().last_seq).await.expect("it is covered");
+    let coming = report(&world);
+    assert_eq!((coming.findings.as_slice(), coming.removed_pending), ([].as_slice(), 3));
+    close(&log, &auditor).await;
+    drop((auditor, log));
+    drop(world.open());
+    assert_eq!(report(&world).removed_pending, 3, "a start that was cut short settles nothing");
+    done(world.path());
+    assert_eq!(problems(&report(&world)), [Problem::Removal], "nobody says that it is on its way");
 }

@@ -11,7 +11,6 @@ impl Pass<'_> {
     /// Ends the walk and says how it went.
     pub fn report(mut self, data_dir: &Path) -> Result<Report, StorageError> {
         self.follower.end();
-        self.removals.note = crate::upkeep::pending(&data_dir.join("upkeep"));
         self.end_of_log();
         let last_seq = self.follower.at.seq;
         self.missing_lines(&data_dir.join("audit"))?;

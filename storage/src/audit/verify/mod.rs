@@ -125,7 +125,7 @@ fn one_pass(
     let oldest = look.mark.as_ref().map(|mark| mark.oldest_segment);
     let oldest = oldest.or(look.segments.first().map(|(number, _)| *number)).unwrap_or(1);
     let trail = Trail::open(&audit)?;
-    let mut pass = Pass::new(&anchors, trail, findings, &directory, &look);
+    let mut pass = Pass::new(&anchors, trail, findings, &options.data_dir, &look);
     let (sender, steps) = sync_channel(read::STEPS_WAITING_MAX);
     let ended = std::thread::scope(|scope| {
         let for_thread = directory.clone();

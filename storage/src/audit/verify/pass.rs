@@ -59,7 +59,8 @@ struct Segment {
 }
 
 impl<'a> Pass<'a> {
-    pub fn new(anchors: &'a Anchors, trail: Trail, findings: Findings, directory: &Path, look: &Look) -> Self {
+    pub fn new(anchors: &'a Anchors, trail: Trail, findings: Findings, data_dir: &Path, look: &Look) -> Self {
+        let (directory, note) = (data_dir.join("log"), crate::upkeep::pending(&data_dir.join("upkeep")));
         let follower = Follower::new(anchors, trail, findings);
         let size = |(number, generation): &(u32, u16)| {
             let name = crate::log::inspect::segment_file(*number, *generation);
@@ -74,7 +75,7 @@ impl<'a> Pass<'a> {
             broken: None,
             mark_met: false,
             tail_ended: false,
-            removals: Removals::since(look.mark.as_ref().map_or(u64::MAX, |mark| mark.last_seq)),
+            removals: Removals::since(look.mark.as_ref().map_or(u64::MAX, |mark| mark.last_seq), note),
             missing_lines: Vec::new(),
             epoch: 0,
             others: false,

@@ -1,9 +1,10 @@
 //! Holds the removed events of each segment against the removals on record.
 //!
 //! Announcements of the same name, segment and generation replace each other, since a process that
-//! died in between makes them again; others add up. What was announced for a generation that does not
-//! hold yet is on its way, if upkeep's note says so; else an older copy is back. The note may outlive
-//! several openings of the log, each of which came to its end before upkeep did anything.
+//! died in between makes them again; others add up. What was announced since upkeep wrote its note is on
+//! its way while the generation that the note names does not hold. The note may outlive several openings
+//! of the log, each of which came to its end before upkeep did anything. Without it, a segment that has
+//! not come as far as announced is an older copy.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,6 +12,7 @@ use super::parse::Announcement;
 use super::report::{Findings, Problem};
 use crate::event::removed::WHOLE_SEGMENT;
 use crate::limits::SEQ_MAX;
+use crate::upkeep::Pending;
 
 #[derive(Debug, Clone, Copy)]
 struct Said {
@@ -39,8 +41,9 @@ pub(super) struct Told {
 
 #[derive(Default)]
 pub(super) struct Removals {
-    /// Segment and generation of a removal that is on its way, as upkeep's note says.
-    pub note: Option<(u32, u64)>,
+    note: Option<Pending>,
+    /// What was announced since the note was written, in order.
+    noted: Vec<(u64, u64, [u8; 32], Said)>,
     /// Where the log ended when reading began: what was announced later may concern segments that were
     /// read before it.
     began_seq: u64,
@@ -49,14 +52,36 @@ pub(super) struct Removals {
 }
 
 impl Removals {
-    /// Reading began when the log ended with event `began_seq`.
-    pub fn since(began_seq: u64) -> Self {
-        Self { began_seq, ..Self::default() }
+    /// Reading began when the log ended with event `began_seq`, and upkeep's note was `note`.
+    pub fn since(began_seq: u64, note: Option<Pending>) -> Self {
+        Self { began_seq, note, ..Self::default() }
     }
 
     pub fn announced(&mut self, seq: u64, it: &Announcement) {
         let said = Said { seq, first_seq: it.first_seq, last_seq: it.last_seq, count: it.count };
-        self.said.entry((it.segment, it.generation)).or_default().insert(it.name, said);
+        if self.note.is_some_and(|note| seq > note.after_seq) {
+            self.noted.push((it.segment, it.generation, it.name, said));
+        } else {
+            self.said.entry((it.segment, it.generation)).or_default().insert(it.name, said);
+        }
+    }
+
+    /// Whether what was announced since the note was written is on its way; returns how many events that
+    /// concerns. Else it counts like everything else.
+    fn settle_noted(&mut self) -> u64 {
+        let Some(note) = self.note else { return 0 };
+        let segment = u64::from(note.segment);
+        let to_come = self.held.get(&segment).is_some_and(|held| held.generation < note.generation);
+        let noted = std::mem::take(&mut self.noted);
+        if to_come {
+            let of_note =
+                noted.iter().filter(|(number, generation, ..)| (*number, *generation) == (segment, note.generation));
+            return total(of_note.map(|(.., said)| said));
+        }
+        for (number, generation, name, said) in noted {
+            self.said.entry((number, generation)).or_default().insert(name, said);
+        }
+        0
     }
 
     /// A segment begins; what is counted from now on is in it.
@@ -78,8 +103,8 @@ impl Removals {
     }
 
     /// Says what does not fit.
-    pub fn check(&self, signed_through: u64, oldest_seq: u64, findings: &mut Findings) -> Told {
-        let mut told = Told::default();
+    pub fn check(&mut self, signed_through: u64, oldest_seq: u64, findings: &mut Findings) -> Told {
+        let mut told = Told { pending: self.settle_noted(), ..Told::default() };
         for (number, held) in &self.held {
             let on_record = self.on_record(*number, |generation| generation <= held.generation);
             let count = total(on_record.iter());
@@ -88,7 +113,7 @@ impl Removals {
                 let range = (held.first_seq, held.last_seq);
                 findings.add(Problem::Removal, range, &format!("segment {number}"), what);
             }
-            self.check_coming(*number, held, &mut told, findings);
+            self.check_coming(*number, held, findings);
             let unsigned = total(on_record.iter().filter(|said| said.seq > signed_through));
             told.unsigned = told.unsigned.saturating_add(unsigned);
         }
@@ -99,16 +124,12 @@ impl Removals {
     }
 
     /// What is announced to go further than the segment has come.
-    fn check_coming(&self, number: u64, held: &Held, told: &mut Told, findings: &mut Findings) {
+    fn check_coming(&self, number: u64, held: &Held, findings: &mut Findings) {
         let coming =
             self.said.iter().filter(|((segment, generation), _)| *segment == number && *generation > held.generation);
-        for ((_, generation), said) in coming {
-            let known = said.values().filter(|said| said.seq <= self.began_seq);
-            let count = total(known);
-            let noted = self.note.is_some_and(|(segment, next)| (u64::from(segment), next) == (number, *generation));
-            if noted {
-                told.pending = told.pending.saturating_add(count);
-            } else if count > 0 {
+        for (_, said) in coming {
+            let count = total(said.values().filter(|said| said.seq <= self.began_seq));
+            if count > 0 {
                 let what = format!("{count} of its events are on record as removed, and are there");
                 findings.add(Problem::Removal, (held.first_seq, held.last_seq), &format!("segment {number}"), what);
             }
