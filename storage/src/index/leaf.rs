@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::event::codec::put_varint;
+use crate::index::wire::Taken;
+
 /// Never changed once it is made, so that whoever holds one sees the same until the end.
 #[derive(Debug, Default)]
 pub struct Leaf {
@@ -45,6 +48,34 @@ impl Leaf {
         leaf
     }
 
+    /// As it is stored; see [`put_entry`].
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let (mut out, mut last_key) = (Vec::with_capacity(self.bytes.len() / 2), &[][..]);
+        for at in 0..self.len() {
+            put_entry(&mut out, last_key, self.key(at), self.value(at));
+            last_key = self.key(at);
+        }
+        out
+    }
+
+    /// `None` when the bytes are no entries.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (mut leaf, mut key, mut input) = (Self::default(), Vec::new(), Taken(bytes));
+        while !input.is_empty() {
+            let (shared, rest, value) = (input.small().ok()?, input.small().ok()?, input.small().ok()?);
+            let (rest, behind) = input.0.split_at_checked(rest)?;
+            let (value, behind) = behind.split_at_checked(value)?;
+            input.0 = behind;
+            key.get(shared..)?;
+            key.truncate(shared);
+            key.extend_from_slice(rest);
+            leaf.push(&key, value);
+        }
+        Some(leaf)
+    }
+
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
@@ -74,6 +105,23 @@ impl Leaf {
         let key_of = |place: &Place| &self.bytes[place.key_at as usize..place.value_at as usize];
         self.places.partition_point(|place| key_of(place) < key)
     }
+}
+
+/// Appends an entry: how many bytes its key shares with the one before, how many are its own, how long
+/// the value is, then those bytes.
+pub fn put_entry(out: &mut Vec<u8>, last_key: &[u8], key: &[u8], value: &[u8]) {
+    let shared = shared(last_key, key);
+    put_varint(out, shared as u64);
+    put_varint(out, (key.len() - shared) as u64);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(&key[shared..]);
+    out.extend_from_slice(value);
+}
+
+/// How many bytes two keys begin with in common.
+#[must_use]
+pub fn shared(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 impl Entry {

@@ -2,9 +2,9 @@
 //!
 //! It keeps what would be lost with the process: the layers that are not in a table yet, and the
 //! exporters' checkpoints. It is read once, when it is opened, and never to answer a question. It is
-//! not trusted: damaged files have been seen to lose entries without an error, so entries are counted
-//! and summed up. Anything unexpected is a text that says why, upon which the caller throws the
-//! directory away.
+//! not trusted: damaged files have been seen to lose entries without an error, so what belongs together
+//! bears a length and a checksum. Anything unexpected is a text that says why, upon which the caller
+//! throws the directory away.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -30,9 +30,10 @@ const CHECKPOINT: u8 = b'p';
 /// The tree that holds the layers has a new name after each emptying: removing a tree is cheaper than
 /// removing its entries.
 const TREE_KEY: &[u8] = b"tree";
-/// Of each layer: its description, then its entries.
-const DESCRIPTION: u8 = 0;
-const ENTRY: u8 = 1;
+/// Of each layer: its description under its place, then its entries in chunks of this many bytes.
+const CHUNK_BYTES: usize = 2 * 1024;
+/// Chunks written at once: sled holds on to memory for each until all are in.
+const CHUNKS_AT_ONCE: usize = 32;
 const PLACE_BYTES: usize = 8;
 
 /// An open store. Cheap to clone.
@@ -83,16 +84,18 @@ impl Store {
         let (mut layers, mut filling): (Vec<Layer>, Option<Filling>) = (Vec::new(), None);
         for pair in self.tree()?.iter() {
             let (key, value) = pair.map_err(said)?;
-            let (place, rest) = key.split_at_checked(PLACE_BYTES).ok_or("a key is too short")?;
-            match rest.split_first() {
-                Some((&DESCRIPTION, [])) => {
+            match key.split_first_chunk::<PLACE_BYTES>() {
+                Some((place, [])) => {
                     layers.extend(filling.take().map(Filling::done).transpose()?);
-                    filling = Some(Filling::begin(place, &value).map_err(meaningless)?);
+                    filling = Some(Filling::begin(*place, &value).map_err(meaningless)?);
                 }
-                Some((&ENTRY, key)) => {
-                    filling.as_mut().filter(|filling| filling.place == place).ok_or(INCOMPLETE)?.add(key, &value);
+                // Without a description it was not kept to its end.
+                Some((place, _)) => {
+                    if let Some(filling) = filling.as_mut().filter(|filling| filling.place == *place) {
+                        filling.bytes.extend_from_slice(&value);
+                    }
                 }
-                _ => return Err("a key means nothing".into()),
+                None => return Err("a key is too short".into()),
             }
         }
         layers.extend(filling.map(Filling::done).transpose()?);
@@ -102,17 +105,22 @@ impl Store {
     /// Keeps a layer: all of it or nothing, also after a crash.
     pub fn keep(&self, layer: &Layer) -> Result<(), String> {
         let Source::Leaf(leaf) = &layer.source else { return Ok(()) };
-        let (place, mut batch, mut sum) = (place_of(layer), sled::Batch::default(), 0u64);
-        for at in 0..leaf.len() {
-            sum = sum.wrapping_add(mark(leaf.key(at), leaf.value(at)));
-            batch.insert([&place[..], &[ENTRY], leaf.key(at)].concat(), leaf.value(at));
+        let (place, tree, bytes) = (place_of(layer), self.tree()?, leaf.encode());
+        let chunks: Vec<&[u8]> = bytes.chunks(CHUNK_BYTES).collect();
+        for (round, some) in chunks.chunks(CHUNKS_AT_ONCE).enumerate() {
+            let mut batch = sled::Batch::default();
+            for (number, chunk) in some.iter().enumerate() {
+                let number = (round * CHUNKS_AT_ONCE + number) as u32;
+                batch.insert([&place[..], &number.to_be_bytes()].concat(), *chunk);
+            }
+            tree.apply_batch(batch).map_err(said)?;
         }
         let mut description = Parts::default();
         description.number(u64::from(layer.end)).number(layer.first_seq).number(layer.last_seq);
-        description.number(u64::from(layer.tip.block)).number(leaf.len() as u64).number(sum);
+        description.number(u64::from(layer.tip.block)).number(bytes.len() as u64);
+        description.number(u64::from(crc32c::crc32c(&bytes)));
         description.0.extend_from_slice(&layer.tip.chain);
-        batch.insert([&place[..], &[DESCRIPTION]].concat(), description.0);
-        self.tree()?.apply_batch(batch).map_err(said)
+        tree.insert(place, description.0).map(|_| ()).map_err(said)
     }
 
     /// Lets go of all layers.
@@ -147,47 +155,40 @@ impl Store {
 
 /// Why a store or table of another log is of no use.
 pub const FOREIGN: &str = "it belongs to another log";
-const INCOMPLETE: &str = "its entries do not add up to what was kept";
+const INCOMPLETE: &str = "its entries are not what was kept";
 
 /// A layer being read.
 struct Filling {
     place: [u8; PLACE_BYTES],
     layer: Layer,
-    leaf: Leaf,
-    count: u64,
-    sum: u64,
+    bytes: Vec<u8>,
+    length: usize,
+    checksum: u32,
 }
 
 impl Filling {
-    fn begin(place: &[u8], description: &[u8]) -> Result<Self, Meaningless> {
-        let place: [u8; PLACE_BYTES] = place.try_into().map_err(|_| Meaningless)?;
+    fn begin(place: [u8; PLACE_BYTES], description: &[u8]) -> Result<Self, Meaningless> {
+        let number = u64::from_be_bytes(place);
         let mut input = Taken(description);
         let mut layer = Layer {
-            segment: u32::from_be_bytes([place[0], place[1], place[2], place[3]]),
+            segment: (number >> 32) as u32,
             generation: 0,
-            start: u32::from_be_bytes([place[4], place[5], place[6], place[7]]),
+            start: number as u32,
             end: input.small()?,
             first_seq: input.number()?,
             last_seq: input.number()?,
             tip: Tip { block: input.small()?, ..Tip::default() },
             source: Source::Leaf(Arc::default()),
         };
-        let (count, sum) = (input.number()?, input.number()?);
+        let (length, checksum) = (input.small()?, input.small()?);
         layer.tip.chain = input.0.try_into().map_err(|_| Meaningless)?;
-        Ok(Self { place, layer, leaf: Leaf::default(), count, sum })
-    }
-
-    fn add(&mut self, key: &[u8], value: &[u8]) {
-        self.count = self.count.wrapping_sub(1);
-        self.sum = self.sum.wrapping_sub(mark(key, value));
-        self.leaf.push(key, value);
+        Ok(Self { place, layer, bytes: Vec::new(), length, checksum })
     }
 
     fn done(self) -> Result<Layer, String> {
-        if (self.count, self.sum) != (0, 0) {
-            return Err(INCOMPLETE.into());
-        }
-        Ok(Layer { source: Source::Leaf(Arc::new(self.leaf)), ..self.layer })
+        let whole = self.bytes.len() == self.length && crc32c::crc32c(&self.bytes) == self.checksum;
+        let leaf = Leaf::decode(&self.bytes).filter(|_| whole).ok_or(INCOMPLETE)?;
+        Ok(Layer { source: Source::Leaf(Arc::new(leaf)), ..self.layer })
     }
 }
 
@@ -214,11 +215,6 @@ fn wait_for_release(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn mark(key: &[u8], value: &[u8]) -> u64 {
-    let of_key = crc32c::crc32c(key);
-    u64::from(of_key) << 32 | u64::from(crc32c::crc32c_append(of_key, value))
-}
-
 fn said(error: sled::Error) -> String {
     error.to_string()
 }
@@ -239,7 +235,8 @@ mod tests {
         let (store, opened) = Store::open(directory.path(), "log").expect("opens");
         assert!(opened.fresh);
         for (start, end) in [(128, 300), (300, 400)] {
-            let leaf = Leaf::of(vec![(b"b1".to_vec(), b"one".to_vec()), (b"b2".to_vec(), b"two".to_vec())]);
+            let pair = |number: u32| (format!("b{number:09}").into_bytes(), b"something".repeat(20));
+            let leaf = Leaf::of((0..2000).map(pair).collect());
             let tip = Tip { block: 200, chain: [7; 32] };
             let source = Source::Leaf(Arc::new(leaf));
             let layer = Layer { segment: 1, generation: 0, start, end, first_seq: 1, last_seq: 9, tip, source };
@@ -256,19 +253,21 @@ mod tests {
         let whole = reopened(&|db, _| drop(db.insert(checkpoint_key("archive"), &[0; 8]).expect("it can be put")));
         let layers = whole.map(|opened| opened.layers).expect("whole");
         assert_eq!(layers.iter().map(|layer| (layer.start, layer.end)).collect::<Vec<_>>(), [(128, 300), (300, 400)]);
-        let first = [&(1u64 << 32 | 128).to_be_bytes()[..], &[ENTRY], b"b1"].concat();
-        let description = [&(1u64 << 32 | 300).to_be_bytes()[..], &[DESCRIPTION]].concat();
-        let damages: [&Damage<'_>; 5] = [
+        let place = |start: u64| (1u64 << 32 | start).to_be_bytes();
+        let first = [&place(128)[..], &[0; 4]].concat();
+        let damages: [&Damage<'_>; 4] = [
             &|_, tree| drop(tree.remove(&first).expect("removed")),
             &|_, tree| drop(tree.insert(&first, b"2").expect("changed")),
             &|_, tree| drop(tree.insert([&first[..], b"x"].concat(), b"three").expect("added")),
-            &|_, tree| drop(tree.remove(&description).expect("removed")),
             &|db, _| drop(db.remove(HEAD_KEY).expect("removed")),
         ];
         for (number, damage) in damages.iter().enumerate() {
             let noticed = reopened(*damage).err().unwrap_or_else(|| panic!("the damage {number} is noticed"));
             assert!(noticed.starts_with("its entries") || noticed.ends_with("no head"), "{number}: {noticed}");
         }
+        // As a crash leaves it: the description comes last.
+        let cut = reopened(&|_, tree| drop(tree.remove(place(300)).expect("removed"))).expect("opens");
+        assert_eq!(cut.layers.iter().map(|layer| layer.start).collect::<Vec<_>>(), [128]);
     }
 
     #[test]

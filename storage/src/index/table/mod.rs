@@ -145,7 +145,7 @@ impl Table {
         let mut bytes = vec![0; length];
         self.read(&mut bytes, start)?;
         let content = checked(&bytes).ok_or("a leaf does not match its checksum")?;
-        let leaf = Arc::new(decode_leaf(content).ok_or("a leaf does not decode")?);
+        let leaf = Arc::new(Leaf::decode(content).ok_or("a leaf does not decode")?);
         if keep {
             self.cache.put(place, &Piece::Leaf(leaf.clone()));
         }
@@ -242,19 +242,4 @@ impl Fences {
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (content, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
     (crc32c::crc32c(content).to_le_bytes() == *checksum).then_some(content)
-}
-
-fn decode_leaf(bytes: &[u8]) -> Option<Leaf> {
-    let (mut leaf, mut key, mut input) = (Leaf::default(), Vec::new(), Taken(bytes));
-    while !input.is_empty() {
-        let (shared, rest, value) = (input.small().ok()?, input.small().ok()?, input.small().ok()?);
-        let (rest, behind) = input.0.split_at_checked(rest)?;
-        let (value, behind) = behind.split_at_checked(value)?;
-        input.0 = behind;
-        key.get(shared..)?;
-        key.truncate(shared);
-        key.extend_from_slice(rest);
-        leaf.push(&key, value);
-    }
-    Some(leaf)
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::event::codec::put_varint;
+use crate::index::leaf::{put_entry, shared};
 use crate::index::table::filter;
 use crate::index::table::format::{LEAF_BYTES_TARGET, Layout, Origin, SECTION_BYTES, write_footer};
 use crate::index::wire::identity;
@@ -56,17 +57,13 @@ impl TableWriter {
         if self.leaf.len() >= LEAF_BYTES_TARGET {
             self.end_leaf()?;
         }
-        let shared = if self.leaf.is_empty() { 0 } else { common(&self.last_key, key) };
         if self.leaf.is_empty() {
             // One byte more than is shared with the last key of the leaf before tells them apart.
-            let telling = if self.leaves == 0 { 0 } else { common(&self.last_key, key) + 1 };
+            let telling = if self.leaves == 0 { 0 } else { shared(&self.last_key, key) + 1 };
             self.fence = key[..telling.min(key.len())].to_vec();
+            self.last_key.clear();
         }
-        put_varint(&mut self.leaf, shared as u64);
-        put_varint(&mut self.leaf, (key.len() - shared) as u64);
-        put_varint(&mut self.leaf, value.len() as u64);
-        self.leaf.extend_from_slice(&key[shared..]);
-        self.leaf.extend_from_slice(value);
+        put_entry(&mut self.leaf, &self.last_key, key, value);
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         if let Some(id) = identity(key)
@@ -143,8 +140,4 @@ impl Drop for TableWriter {
             let _ = std::fs::remove_file(&self.unfinished);
         }
     }
-}
-
-fn common(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
