@@ -17,6 +17,7 @@ mod contract;
 mod crash;
 mod damage;
 mod disk;
+mod durability;
 mod evidence;
 mod exporting;
 mod failed_sync;
