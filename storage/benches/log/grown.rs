@@ -18,7 +18,7 @@ use crate::table::{milliseconds, number, seconds};
 use crate::workload::{OWNER, Workload};
 
 /// Raised when the workload or what is done with it changes, so that kept logs are built again.
-const WORKLOAD_VERSION: u64 = 3;
+const WORKLOAD_VERSION: u64 = 4;
 /// As many as the log's own window puts together.
 const COMMIT_EVENTS: usize = 256;
 /// Places remembered of each log.
@@ -166,6 +166,8 @@ fn build(directory: &Path, events: u64) -> Vec<Place> {
         }
     }
     maker.join().unwrap();
+    // So that logs of all sizes are in the same state: sealed and written anew.
+    runtime.block_on(log.roll()).unwrap();
     write_anew(&log);
     runtime.block_on(close(&log, &auditor));
     places

@@ -110,6 +110,7 @@ pub(crate) struct SegmentWalk {
     pub length: u64,
     /// How far it was read.
     pub offset: u64,
+    file: Arc<dyn StorageFile>,
     window: Window,
 }
 
@@ -162,8 +163,19 @@ impl SegmentWalk {
             previous_bytes: header.previous_bytes,
             own: (generation > 0).then_some((header.own_bytes, header.last_seq)),
         };
-        let window = Window::new(file as Arc<dyn StorageFile>, length);
-        Ok(Some(Ok(Self { name, claims, length, offset: u64::from(SEGMENT_HEADER_BYTES), window })))
+        let file = file as Arc<dyn StorageFile>;
+        let window = Window::new(file.clone(), length);
+        Ok(Some(Ok(Self { name, claims, length, offset: u64::from(SEGMENT_HEADER_BYTES), file, window })))
+    }
+
+    /// Goes on with what the file holds by now.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn look_again(&mut self) -> std::io::Result<()> {
+        self.length = self.file.length()?;
+        self.window = Window::new(self.file.clone(), self.length);
+        Ok(())
     }
 
     /// # Errors

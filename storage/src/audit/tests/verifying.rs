@@ -39,8 +39,11 @@ async fn a_log_verifies_while_it_is_written_and_after_it_was_closed() {
         if epoch < 3 {
             close(&log, &auditor).await;
         }
+        // The auditor's last event comes after its answer. A log that was closed takes nothing more.
+        drop(auditor);
+        let _ = log.commit(Vec::new()).await;
         let last_seq = log.health().last_seq;
-        drop((auditor, log));
+        drop(log);
         let ended = report(&world);
         assert_eq!(ended.findings, [], "epoch {epoch}");
         assert_eq!((ended.first_seq, ended.last_seq, ended.events), (1, last_seq, last_seq));
@@ -301,4 +304,21 @@ async fn a_removal_that_was_announced_and_not_done_is_on_its_way_while_upkeep_sa
     assert_eq!(report(&world).removed_pending, 3, "a start that was cut short settles nothing");
     done(world.path());
     assert_eq!(problems(&report(&world)), [Problem::Removal], "nobody says that it is on its way");
+}
+
+#[tokio::test]
+async fn a_line_that_nothing_else_speaks_of_is_missed_by_the_line_after_it() {
+    let world = World::new();
+    for _ in 0..2 {
+        let log = world.open();
+        let auditor = world.start(&log).expect("it starts");
+        append(&log, 5).await;
+        close(&log, &auditor).await;
+    }
+    let path = world.audit().join(CHECKPOINTS_FILE);
+    let text = std::fs::read_to_string(&path).expect("it is text");
+    // What is signed behind the seal has no event in the log.
+    let closing = text.lines().nth(1).expect("the first run's last line");
+    std::fs::write(&path, text.replacen(&format!("{closing}\n"), "", 1)).expect("it is written");
+    assert!(problems(&report(&world)).contains(&Problem::Checkpoint));
 }

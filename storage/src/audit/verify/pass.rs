@@ -51,7 +51,8 @@ pub(super) struct Pass<'a> {
 struct Segment {
     number: u32,
     name: String,
-    length: u64,
+    /// Known when it was read to its end.
+    length: Option<u64>,
     /// Own length and last number, as its header says.
     own: Option<(u64, u64)>,
     /// It is of another log.
@@ -88,8 +89,8 @@ impl<'a> Pass<'a> {
     pub fn run(&mut self, steps: &Receiver<Step>, progress: &mut dyn FnMut(Progress)) -> Result<Ended, StorageError> {
         for step in steps {
             match step {
-                Step::Segment { number, generation, name, claims, length } => {
-                    self.begin(number, generation, name, &claims, length);
+                Step::Segment { number, generation, name, claims } => {
+                    self.begin(number, generation, name, &claims);
                     // A segment that was just begun holds nothing, and the log ends before its first block.
                     let is_ours = self.segment.as_ref().is_some_and(|segment| !segment.foreign);
                     if is_ours && self.is_marked((number, claims.start)) {
@@ -103,7 +104,7 @@ impl<'a> Pass<'a> {
                     let bytes = self.report.stored_bytes;
                     progress(Progress { bytes, bytes_total: self.bytes_total.max(bytes) });
                 }
-                Step::SegmentEnd { offset, damage } => self.end_segment(offset, damage),
+                Step::SegmentEnd { offset, length, damage } => self.end_segment(offset, length, damage),
                 Step::Unreadable { number, what } => {
                     let problem = if what == "it is missing" { Problem::Missing } else { Problem::Damaged };
                     self.broken.get_or_insert((problem, format!("segment {number}"), what));
@@ -123,10 +124,11 @@ impl<'a> Pass<'a> {
         self.mark.as_ref().is_some_and(|mark| mark.last_seq > seq) || self.anchors.newest_seq > seq
     }
 
-    fn begin(&mut self, number: u32, generation: u16, name: String, claims: &SegmentClaims, length: u64) {
+    fn begin(&mut self, number: u32, generation: u16, name: String, claims: &SegmentClaims) {
         let foreign = self.mark.as_ref().is_some_and(|mark| mark.log_id != claims.log_id);
         let first = self.segment.is_none() && self.broken.is_none();
-        let before = self.segment.replace(Segment { number, name: name.clone(), length, own: claims.own, foreign });
+        let before =
+            self.segment.replace(Segment { number, name: name.clone(), length: None, own: claims.own, foreign });
         self.follower.place.clone_from(&name);
         if foreign {
             self.broken = Some((Problem::Damaged, name, "it belongs to another log"));
@@ -142,10 +144,9 @@ impl<'a> Pass<'a> {
             return self.begin_first(number, claims);
         }
         if let Some(before) = before.filter(|before| before.number + 1 == number && before.own.is_none())
-            && before.length != claims.previous_bytes
+            && let Some(length) = before.length.filter(|length| *length != claims.previous_bytes)
         {
-            let what =
-                format!("it is {} bytes long and was {} when it was sealed", before.length, claims.previous_bytes);
+            let what = format!("it is {length} bytes long and was {} when it was sealed", claims.previous_bytes);
             let seq = self.follower.at.seq;
             self.find(Problem::Misdescribed, (seq, seq), &before.name, what);
         }
@@ -301,17 +302,19 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn end_segment(&mut self, offset: u64, damage: Option<&'static str>) {
-        let Some(segment) = &self.segment else { return };
-        if segment.foreign || self.tail_ended {
+    fn end_segment(&mut self, offset: u64, length: u64, damage: Option<&'static str>) {
+        let Some(segment) = &mut self.segment else { return };
+        segment.length = Some(length);
+        let (is_foreign, name, own) = (segment.foreign, segment.name.clone(), segment.own);
+        if is_foreign || self.tail_ended {
             return;
         }
-        let (name, seq) = (segment.name.clone(), self.follower.at.seq);
+        let seq = self.follower.at.seq;
         match damage {
             Some(what) if self.awaits(seq) => self.broken = Some((Problem::Damaged, name, what)),
             Some(_) => self.tail_ended = true,
             None => {
-                if segment.own.is_some_and(|own| own != (offset, seq) || own.0 != segment.length) {
+                if own.is_some_and(|own| own != (offset, seq) || own.0 != length) {
                     self.find(Problem::Misdescribed, (seq, seq), &name, "it ends elsewhere than its header says");
                 }
             }

@@ -23,12 +23,13 @@ pub(super) enum Step {
         generation: u16,
         name: String,
         claims: SegmentClaims,
-        length: u64,
     },
     Commit(Parsed),
-    /// The segment ends at `offset`, or cannot be read further for the reason given.
+    /// The segment ends at `offset`, or cannot be read further for the reason given. Its file is
+    /// `length` bytes long.
     SegmentEnd {
         offset: u64,
+        length: u64,
         damage: Option<&'static str>,
     },
     /// There is no such segment, or it is none.
@@ -85,10 +86,10 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The first segment from `number` on that is there. One that was begun meanwhile counts as well.
+    /// The first segment from `number` on that is there.
     fn next_from(&mut self, number: u32) -> Result<Option<u32>, StorageError> {
         let next = |look: &Look| look.segments.iter().map(|(number, _)| *number).find(|other| *other >= number);
-        if next(&self.look) != Some(number) {
+        if next(&self.look).is_some_and(|other| other > number) {
             self.look = inspect::look(self.directory)?;
         }
         Ok(next(&self.look))
@@ -116,22 +117,37 @@ impl Reading<'_> {
     }
 
     /// Whether anybody listened to the end.
-    fn segment(&self, number: u32, (generation, mut walk): (u16, SegmentWalk)) -> Result<bool, StorageError> {
-        let (name, claims, length) = (walk.name.clone(), walk.claims.clone(), walk.length);
+    fn segment(&mut self, number: u32, (generation, mut walk): (u16, SegmentWalk)) -> Result<bool, StorageError> {
+        let (name, claims) = (walk.name.clone(), walk.claims.clone());
         let path = self.directory.join(&name);
-        let mut heard = self.send(Step::Segment { number, generation, name, claims, length });
+        let mut heard = self.send(Step::Segment { number, generation, name, claims });
         while heard {
-            let step = match walk.next_piece().map_err(StorageError::io("read", &path))? {
-                Piece::Commit(commit) => Step::Commit(parse(commit, walk.offset, &self.describer)),
-                Piece::End => Step::SegmentEnd { offset: walk.offset, damage: None },
-                Piece::Damage(what) => Step::SegmentEnd { offset: walk.offset, damage: Some(what) },
+            let piece = walk.next_piece().map_err(StorageError::io("read", &path))?;
+            let damage = match piece {
+                Piece::Commit(commit) => {
+                    heard = self.send(Step::Commit(parse(commit, walk.offset, &self.describer)));
+                    continue;
+                }
+                _ if self.was_ended_meanwhile(number)? => {
+                    walk.look_again().map_err(StorageError::io("read", &path))?;
+                    continue;
+                }
+                Piece::End => None,
+                Piece::Damage(what) => Some(what),
             };
-            let ends = matches!(step, Step::SegmentEnd { .. });
-            heard = self.send(step);
-            if ends {
-                break;
-            }
+            return Ok(self.send(Step::SegmentEnd { offset: walk.offset, length: walk.length, damage }));
         }
-        Ok(heard)
+        Ok(false)
+    }
+
+    /// Whether the newest segment is not the newest any more: a running server had more to write into
+    /// it, and cut it to its length, before it began another.
+    fn was_ended_meanwhile(&mut self, number: u32) -> Result<bool, StorageError> {
+        let is_newest = |look: &Look| look.segments.last().is_some_and(|(newest, _)| *newest == number);
+        if !is_newest(&self.look) {
+            return Ok(false);
+        }
+        self.look = inspect::look(self.directory)?;
+        Ok(!is_newest(&self.look))
     }
 }

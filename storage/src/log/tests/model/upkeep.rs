@@ -142,12 +142,17 @@ impl World {
         self.book.ensure(target.first_seq - 1);
         let log = running.log.clone();
         let was_unavailable = log.health().unavailable.is_some();
+        let acknowledged = self.book.acknowledged;
         let outcome = running.wait(log.drop_before(target.number));
         self.note(format!("drop before {}: {outcome:?}", target.number));
         if let Err(error) = &outcome {
             running.excuse(error);
         }
         if running.log.reader().first_seq() == target.first_seq {
+            if target.first_seq > self.book.first_seq {
+                // The events that tell of a removal are synced before it.
+                self.book.ensure(acknowledged);
+            }
             self.book.first_seq = target.first_seq;
         } else if !was_unavailable {
             assert!(outcome.is_err(), "they were dropped and are there");
