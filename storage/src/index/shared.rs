@@ -48,7 +48,7 @@ struct Standing {
     opened: bool,
     caught_up: bool,
     tail_seq: u64,
-    /// First number that should be in a table and is not.
+    /// First number that should be in a table and is not; the very first as long as nobody looked.
     hole_seq: Option<u64>,
     /// Segment that the follower is at: what lies before is for tables.
     following: u32,
@@ -64,7 +64,7 @@ impl Shared {
             opened: false,
             caught_up: false,
             tail_seq: 0,
-            hole_seq: None,
+            hole_seq: Some(0),
             following: 0,
         };
         let log_id = reader.log_id().to_owned();
