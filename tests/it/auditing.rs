@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::{DataDir, Options, Server, program, wait_for};
+use crate::support::{DataDir, Options, Server, http, program, wait_for};
 
 /// Kills in the mixed run.
 const KILLS: usize = 4;
@@ -142,6 +142,30 @@ async fn a_log_that_is_gone_or_rolled_back_is_never_taken_for_a_new_one() {
         assert_eq!(refused.status.code(), Some(65), "{what}: {text}");
         assert!(text.contains("checkpoint") && text.contains("sequence"), "{what}: {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_sign_records_all_the_same_and_says_so() {
+    let data = DataDir::fresh();
+    std::fs::write(data.path().join("audit"), "in the way").expect("it is written");
+    let server = Server::start(Options::http().on(&data)).await;
+    work(&server).await;
+    let status = server.ok("server_status", json!({})).await;
+    assert_eq!((&status["audit"]["signing"], &status["audit"]["signed_seq"]), (&json!(false), &json!(0)), "{status}");
+    assert!(status["audit"]["reason"].as_str().is_some_and(|reason| reason.contains("audit")), "{status}");
+    let ready = http::get(server.address(), "/readyz").await;
+    assert!(ready.status == 200 && ready.body.contains("no checkpoint can be signed"), "{}", ready.body);
+    assert!(http::get(server.address(), "/metrics").await.body.contains("pageledger_audit_signing 0\n"));
+    std::fs::remove_file(data.path().join("audit")).expect("it goes");
+    wait_for("it signs again", || async {
+        let status = server.ok("server_status", json!({})).await;
+        (status["audit"]["signing"] == true).then_some(())
+    })
+    .await;
+    assert_eq!(http::get(server.address(), "/readyz").await.body, "ready\n");
+    server.stop().await;
+    let report = assert_sound(&data, &[]).await;
+    assert_eq!((&report["unsigned_events"], &report["first_seq"]), (&json!(0), &json!(1)), "{report}");
 }
 
 /// One round of calls of every kind of end; the last ones are cut short by the kill.

@@ -58,7 +58,7 @@ impl RawLines {
     pub fn open(path: &Path) -> Result<Option<Self>, StorageError> {
         match File::open(path) {
             Ok(file) => Ok(Some(Self { file: BufReader::new(file), number: 0 })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(StorageError::io("open", path)(error)),
         }
     }
@@ -150,6 +150,11 @@ impl CheckpointFile {
     }
 }
 
+/// A file in the directory's place leaves no room for one below it.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// The end of the file, and how long it is.
 fn read_end(file: &File) -> io::Result<(Vec<u8>, u64)> {
     let length = file.metadata()?.len();
@@ -191,7 +196,7 @@ fn read_tail(bytes: &[u8]) -> Tail {
 /// When the file cannot be read.
 pub fn newest_checkpoint(path: &Path) -> Result<Option<Checkpoint>, StorageError> {
     let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_absent(&error) => return Ok(None),
         opened => opened.map_err(StorageError::io("open", path))?,
     };
     let (bytes, _) = read_end(&file).map_err(StorageError::io("read", path))?;
