@@ -53,8 +53,10 @@ fn show_key(order: &AuditOrder, key: PublicKey, out: &mut dyn Write) -> Result<(
         return Ok(());
     }
     writeln!(out, "{key}")?;
-    writeln!(out, "\nThis is the public key, and the key id that checkpoints name. It is in {}.", public.display())?;
-    writeln!(out, "The private key is in {}.\n{HOW_TO_KEEP}", private.display())?;
+    // Not among what a shell would put into a file of its own.
+    let mut aside = std::io::stderr();
+    writeln!(aside, "\nThis is the public key, and the key id that checkpoints name. It is in {}.", public.display())?;
+    writeln!(aside, "The private key is in {}.\n{HOW_TO_KEEP}", private.display())?;
     Ok(())
 }
 

@@ -64,7 +64,9 @@ fn nothing(name: &str, erased: &Erased) -> String {
                 rfc3339(*at)
             )
         }
-        None => format!("nothing of {name} is on record"),
+        None => format!(
+            "nothing of {name} is on record; a session goes by its whole id, which pageledger tail --kind session.opened shows"
+        ),
     }
 }
 
@@ -83,6 +85,9 @@ fn tell(name: &str, erased: &Erased, out: &mut dyn Write) -> std::io::Result<()>
     for path in &erased.paths {
         writeln!(out, "Out of reach: {path}, which a call was asked to write")?;
     }
+    for path in &erased.beside {
+        writeln!(out, "Left alone: {path}, which may tell of others too; remove it by hand if it must go")?;
+    }
     Ok(())
 }
 
@@ -93,5 +98,6 @@ fn as_json(erased: &Erased) -> serde_json::Value {
         "artifacts": erased.artifacts,
         "artifact_bytes": erased.artifact_bytes,
         "out_of_reach": erased.paths,
+        "left_alone": erased.beside,
     })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use storage::audit::verify::{Finding, Progress, Report, VerifyOptions, verify as verify_directory};
+use storage::audit::verify::{Finding, Problem, Progress, Report, VerifyOptions, verify as verify_directory};
 use storage::audit::{PublicKey, RawLines, SignedLine, read_public_key};
 use storage::time::rfc3339;
 
@@ -167,6 +167,9 @@ fn trust(report: &Report, out: &mut dyn Write) -> Result<(), CommandError> {
             out,
             "neither --key nor --from was given: a log that was made anew or rolled back as a whole would not show"
         )?,
+        (true, 0) if report.findings.iter().any(|finding| finding.problem == Problem::Key) => {
+            writeln!(out, "the key given is not the one that vouches for this log")?
+        }
         (true, 0) => {
             writeln!(out, "the key is the one given; a log rolled back as a whole would show only with --from")?
         }

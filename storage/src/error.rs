@@ -8,7 +8,7 @@ use crate::ids::ArtifactHandle;
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// Another process owns the data directory: stop it or choose another directory.
-    #[error("the data directory {} is in use by another process{}", path.display(), holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
+    #[error("the data directory {} is in use by another process{}; stop that one, or use another data directory", path.display(), holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Locked { path: PathBuf, holder: Option<u32> },
 
     /// History is missing or altered: restore it from a copy, or move the directory away.

@@ -48,6 +48,8 @@ pub struct Erased {
     pub artifact_bytes: u64,
     /// Files that calls of the subject's were asked to write, and that nobody here can vouch for.
     pub paths: Vec<String>,
+    /// Browser profiles and exports in the data directory, which are left alone.
+    pub beside: Vec<String>,
     /// Erasures of the same subject that were on record before: when, and how many events.
     pub earlier: Vec<(i64, u64)>,
 }
@@ -77,13 +79,34 @@ pub fn erase(data_dir: &Path, log: &Log, erasure: &Erasure) -> Result<Erased, St
         latest: HashMap::new(),
         erased: Erased::default(),
     };
-    eraser.run()?;
+    if !eraser.run()? {
+        return Ok(eraser.erased);
+    }
     for copies in ["index", "run"] {
         shred_directory(&data_dir.join(copies))?;
     }
     remove_torn(&data_dir.join("log"))?;
     eraser.remove_unnamed(&artifacts)?;
+    eraser.erased.beside = beside(data_dir)?;
     Ok(eraser.erased)
+}
+
+/// Profiles that browsers go on using, and exports: files of the data directory that may tell of anybody.
+fn beside(data_dir: &Path) -> Result<Vec<String>, StorageError> {
+    let mut found = Vec::new();
+    for directory in ["profiles", "exports"].map(|name| data_dir.join(name)) {
+        let entries = match std::fs::read_dir(&directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(StorageError::io("list", &directory))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(StorageError::io("list", &directory))?.path();
+            found.push(path.display().to_string());
+        }
+    }
+    found.sort();
+    found.truncate(ERASURE_PATHS_MAX);
+    Ok(found)
 }
 
 struct Eraser<'a> {
@@ -109,7 +132,8 @@ struct Selection {
 }
 
 impl Eraser<'_> {
-    fn run(&mut self) -> Result<(), StorageError> {
+    /// False when nothing of the subject is on record, nor an erasure of it that may have been cut short.
+    fn run(&mut self) -> Result<bool, StorageError> {
         let log = self.rewriting.log.clone();
         self.rewriting.announced.settle(&log, &self.rewriting.runtime)?;
         self.rewriting.runtime.block_on(log.roll())?;
@@ -119,6 +143,9 @@ impl Eraser<'_> {
             self.learn_announcement(view);
             ControlFlow::Continue(())
         })?;
+        if !self.search.found && self.erased.earlier.is_empty() {
+            return Ok(false);
+        }
         self.search.again();
         for facts in reader.segments()? {
             let Some(last_seq) = facts.last_seq else { break };
@@ -127,7 +154,8 @@ impl Eraser<'_> {
                 self.rewrite(&facts, &selection)?;
             }
         }
-        self.rewriting.inventory.tidy(&reader)
+        self.rewriting.inventory.tidy(&reader)?;
+        Ok(true)
     }
 
     fn learn_announcement(&mut self, view: &EventView<'_>) {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::StorageError;
 use crate::artifact::ArtifactStore;
 use crate::event::catalog::SessionWarning;
-use crate::event::{Class, Clean, Context, Draft, Symbol};
+use crate::event::{Class, Clean, Context, Draft, KINDS, Symbol};
 use crate::index::Index;
 use crate::limits::{ARTIFACT_ORPHAN_SECONDS, ARTIFACT_PIN_SECONDS};
 use crate::log::{Log, SegmentFacts};
@@ -29,6 +29,8 @@ use crate::upkeep::unnamed;
 
 /// Kinds up to this number are what the log says of itself.
 const OWN_KIND_MAX: u16 = 9;
+/// They alone are no reason to seal a segment.
+const OWN_KINDS: u128 = (1 << (OWN_KIND_MAX + 1)) - 1;
 
 /// What upkeep works on.
 pub struct Parts {
@@ -90,12 +92,16 @@ impl Keeper {
         self.rewriting.announced.settle(&self.parts.log, &self.rewriting.runtime)?;
         self.seal_in_time()?;
         let mut skipped = BTreeSet::new();
-        let mut failed = None;
+        let (mut failed, mut sealed) = (None, false);
         let holdings = loop {
             let holdings = self.rewriting.inventory.holdings(&self.parts.log.reader())?;
             self.counts.look(&holdings);
             let now_micros = self.parts.clock.now_micros();
             let next = plan::next(&holdings, &self.parts.policy, now_micros, &skipped);
+            if next.is_none() && !sealed && !stops() && self.seal_when_over(&holdings)? {
+                sealed = true;
+                continue;
+            }
             let Some(step) = next.filter(|_| !stops()) else { break holdings };
             let number = self.number_of(step, &holdings);
             match self.take(step, number) {
@@ -178,23 +184,43 @@ impl Keeper {
         Ok(segments.into_iter().find(|facts| facts.number == number))
     }
 
-    /// Seals the segment being written when it holds something that will have its time and is old
-    /// enough. What the log says of itself alone is no reason to.
+    /// Seals the segment being written when it is old enough.
     fn seal_in_time(&self) -> Result<(), StorageError> {
-        const OWN_KINDS: u128 = (1 << (OWN_KIND_MAX + 1)) - 1;
         let Some(age) = self.parts.policy.segment_age() else { return Ok(()) };
-        let reader = self.parts.log.reader();
-        let Some(active) = reader.segments()?.pop() else { return Ok(()) };
+        let Some(active) = self.parts.log.reader().segments()?.pop() else { return Ok(()) };
         let age_micros = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-        if active.created_micros.saturating_add(age_micros) > self.parts.clock.now_micros() {
-            return Ok(());
+        if active.created_micros.saturating_add(age_micros) <= self.parts.clock.now_micros() {
+            self.seal(&active, !OWN_KINDS)?;
         }
-        let mut others = false;
-        each_block(&reader, &active, &mut |block| {
-            others = block.header.kinds & !OWN_KINDS != 0;
-            Ok(if others { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
+        Ok(())
+    }
+
+    /// Seals the segment being written when the log is too large and much of it lies there: a quota may
+    /// be smaller than a segment.
+    fn seal_when_over(&self, holdings: &[Holding]) -> Result<bool, StorageError> {
+        let policy = &self.parts.policy;
+        let much = policy.log_bytes_max.unwrap_or(u64::MAX) / 2;
+        let active = holdings.last().filter(|holding| !holding.sealed && holding.bytes > much);
+        match self.parts.log.reader().segments()?.pop() {
+            Some(newest) if active.is_some() && plan::is_over(holdings, policy) => {
+                let removable = KINDS.iter().filter(|facts| facts.class != Class::Audit);
+                self.seal(&newest, removable.fold(0, |kinds, facts| kinds | 1 << facts.number))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Seals the segment being written if it holds any of these kinds, given as bits by their numbers.
+    fn seal(&self, active: &SegmentFacts, kinds: u128) -> Result<bool, StorageError> {
+        let mut holds = false;
+        each_block(&self.parts.log.reader(), active, &mut |block| {
+            holds = block.header.kinds & kinds != 0;
+            Ok(if holds { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
         })?;
-        if others { self.rewriting.runtime.block_on(self.parts.log.roll()) } else { Ok(()) }
+        if holds {
+            self.rewriting.runtime.block_on(self.parts.log.roll())?;
+        }
+        Ok(holds)
     }
 
     /// Only audit events are left and they are still too many: somebody must hear of it, once.

@@ -48,6 +48,8 @@ pub struct Search {
     owners: HashMap<Box<str>, Box<str>>,
     /// Calls of the subject's.
     operations: HashSet<Box<str>>,
+    /// An event of the subject's own was seen. A word that calls merely used names nobody.
+    pub found: bool,
 }
 
 impl Search {
@@ -57,11 +59,10 @@ impl Search {
     }
 
     pub fn learn(&mut self, subject: &Subject, view: &EventView<'_>) {
-        let Some(operation) = view.context(ContextField::OperationId) else {
-            self.follow(view);
-            return;
-        };
-        if self.is_theirs(subject, view) || names(subject, view) {
+        let theirs = self.is_theirs(subject, view);
+        self.found |= theirs;
+        let Some(operation) = view.context(ContextField::OperationId) else { return };
+        if theirs || names(subject, view) {
             self.operations.insert(operation.into());
         }
     }

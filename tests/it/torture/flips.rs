@@ -35,6 +35,8 @@ const QUOTA_BYTES: u64 = 1 << 30;
 pub struct Harm {
     file: PathBuf,
     offset: u64,
+    /// Bytes of the file before the room that is only laid out.
+    used: u64,
     was: Vec<u8>,
     is: Vec<u8>,
 }
@@ -74,7 +76,7 @@ impl Harm {
                 (at as u64, vec![bytes[at]], vec![bytes[at] ^ 1 << dice.index(8)])
             };
             if was != is {
-                return Self { file: file.clone(), offset, was, is };
+                return Self { file: file.clone(), offset, used: *used, was, is };
             }
         }
     }
@@ -84,7 +86,9 @@ impl Harm {
     fn is_of_history(&self, data: &Path) -> bool {
         let name = self.file.strip_prefix(data).expect("it lies below");
         let is_segment = name.extension().is_some_and(|extension| extension == "seg");
-        is_segment || name.ends_with("audit/trail") || name.ends_with("audit/checkpoints.jws")
+        (is_segment && self.offset < self.used)
+            || name.ends_with("audit/trail")
+            || name.ends_with("audit/checkpoints.jws")
     }
 
     pub fn inflict(&self) {

@@ -25,7 +25,7 @@ impl Pass<'_> {
             findings.add(Problem::Removal, (first_seq, oldest - 1), "log", what);
         }
         if self.anchors.list.is_empty() && self.others {
-            findings.add(Problem::Unsigned, (first_seq, last_seq), "audit", "there is no checkpoint of this log");
+            findings.add(Problem::Unsigned, (first_seq, last_seq), "audit", "no checkpoint vouches for this log");
         }
         let mut report = self.report;
         (report.findings, report.findings_left_out) = findings.end();

@@ -55,6 +55,27 @@ fn call(by: &str, operation: &str, arguments: serde_json::Value) -> Draft {
     Draft::new(&context, &CallAccepted { tool: "list_events".into(), arguments, deadline_ms: None })
 }
 
+#[test]
+fn a_word_that_calls_used_is_nobody_to_be_erased() {
+    let world = World::new();
+    world.session("ann", "shop-1");
+    world.put(vec![call("ann", "o-1", serde_json::json!({"slug": "shop"}))]);
+    let before = world.told();
+    assert_eq!(world.erase(session("shop")), Erased::default());
+    assert_eq!(world.told().kept[..before.kept.len()], before.kept);
+}
+
+#[test]
+fn profiles_and_exports_are_named_and_left_alone() {
+    let world = World::new();
+    world.session("ann", "s-1");
+    let profile = world.directory.path().join("profiles/shop");
+    std::fs::create_dir_all(&profile).expect("it is made");
+    let erased = world.erase(session("s-1"));
+    assert!(erased.events > 0 && profile.exists());
+    assert_eq!(erased.beside, [profile.display().to_string()]);
+}
+
 fn under(operation: &str, context: Context) -> Context {
     Context { operation_id: Some(operation.into()), ..context }
 }

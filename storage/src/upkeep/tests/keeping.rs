@@ -129,6 +129,19 @@ fn for_room_the_oldest_noise_goes_and_evidence_only_when_no_noise_is_left() {
 }
 
 #[test]
+fn a_quota_smaller_than_a_segment_holds_all_the_same() {
+    let world = World::new();
+    world.put((0..40).map(|n| plain("ann", "s-1", &incompressible(n, 2_000))).collect());
+    let first = world.put(vec![plain("ann", "s-1", "the last one")]);
+    let mut keeper = world.keeper(Policy { log_bytes_max: Some(10_000), ..Policy::KEEP_ALL });
+    keeper.pass(&|| false).expect("it goes through");
+    assert!(!keeper.is_over() && !world.kinds().contains_key(&first), "{:?}", keeper.counts());
+    let segments = world.log.reader().segments().expect("they are known").len();
+    keeper.pass(&|| false).expect("it goes through");
+    assert_eq!(world.log.reader().segments().expect("they are known").len(), segments, "once is enough");
+}
+
+#[test]
 fn audit_events_that_are_too_many_are_told_of_once_and_stay() {
     let world = World::new();
     world.session("ann", "s-1");
@@ -138,6 +151,7 @@ fn audit_events_that_are_too_many_are_told_of_once_and_stay() {
         keeper.pass(&|| false).expect("it goes through");
         assert!(keeper.is_over());
     }
+    assert!(world.log.reader().segments().expect("they are known").len() <= 3, "nothing is sealed in vain");
     let warnings = world.kinds().into_values().filter(|kind| kind == "session.warning").count();
     assert_eq!(warnings, 1);
 }
