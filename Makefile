@@ -4,7 +4,7 @@
 ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test torture serve bench bench-log bench-engines lint setup
+.PHONY: demo test torture serve bench bench-log bench-engines bench-conformance lint setup
 
 # The main job on real Chromium, told in plain words. Built as the tests are, so that nothing is
 # compiled twice. What it leaves is below target/demo.
@@ -33,6 +33,11 @@ bench-log: setup
 # The log beside sled, SQLite, redb and fjall in one program; a package of its own.
 bench-engines: setup
 	cargo run --release --manifest-path benches/engines/Cargo.toml --target-dir $(TARGET)/engines
+
+# The pages of the conformance test against Playwright, to see that what they expect is right. Needs node
+# and npm. ARGS chooses cases by parts of their names: make bench-conformance ARGS="fields drag".
+bench-conformance: setup
+	./benches/conformance/run $(ARGS)
 
 lint:
 	cargo fmt --all --check

@@ -13,6 +13,7 @@ mod bursts;
 mod capture;
 mod channel;
 mod configuration;
+mod conformance;
 mod contract;
 mod crash;
 mod damage;

@@ -7,6 +7,7 @@
 // Not every user of this needs all of it.
 #![allow(dead_code, unused_imports)]
 
+mod conformance;
 pub mod http;
 mod routes;
 mod sha1;

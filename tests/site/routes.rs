@@ -35,6 +35,9 @@ pub(super) fn answer(request: &Received, shared: &Shared) -> Answer {
         let disposition = format!("attachment; filename=\"{name}\"");
         return Answer::new(200, "application/octet-stream", pattern(bytes)).with("Content-Disposition", disposition);
     }
+    if let Some(rest) = path.strip_prefix("/conformance/") {
+        return super::conformance::answer(rest, shared);
+    }
     match path {
         "/json" => Answer::new(200, "application/json", r#"{"ok":true,"items":[1,2,3]}"#),
         "/echo" => {
