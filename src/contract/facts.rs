@@ -1,5 +1,7 @@
 //! The vocabulary of the tool table, and the parameters that many tools share.
 
+use super::result::Returns;
+
 /// Group of tools that an operator can think of, and switch off, as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pack {
@@ -63,6 +65,7 @@ pub struct ToolFacts {
     pub effect: Effect,
     pub lane: Lane,
     pub parameters: &'static [Parameter],
+    pub returns: Returns,
 }
 
 /// One argument of a tool.

@@ -8,11 +8,14 @@ use super::faults;
 use super::tool::{Call, Output, Tool};
 use crate::browser::state::{Armed, Dialog};
 use crate::contract::facts::{SESSION, TAB};
-use crate::contract::{Effect, Lane, Pack, Parameter, ToolFacts};
+use crate::contract::result::SESSION_ID;
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, ToolFacts};
 use crate::fault::Fault;
 
 /// How long an answer given beforehand holds.
 const ARMED_FOR: Duration = Duration::from_secs(60);
+
+const ARMED: &[Field] = &[SESSION_ID, Field::yes("armed")];
 
 pub static ACCEPT_NEXT_DIALOG: Tool = Tool {
     facts: ToolFacts {
@@ -23,6 +26,7 @@ pub static ACCEPT_NEXT_DIALOG: Tool = Tool {
         effect: Effect::SET,
         lane: Lane::Beside,
         parameters: &[SESSION, Parameter::text("prompt_text", "").typed(), TAB],
+        returns: Returns::Object(ARMED),
     },
     run: |call| Box::pin(answer(call, true)),
 };
@@ -36,6 +40,7 @@ pub static DISMISS_NEXT_DIALOG: Tool = Tool {
         effect: Effect::SET,
         lane: Lane::Beside,
         parameters: &[SESSION, TAB],
+        returns: Returns::Object(ARMED),
     },
     run: |call| Box::pin(answer(call, false)),
 };

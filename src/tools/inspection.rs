@@ -10,7 +10,8 @@ use super::tool::{Call, Image, Output, Tool};
 use crate::browser::Page;
 use crate::browser::page::{Clip, ScreenshotOptions};
 use crate::contract::facts::{SESSION, Scalar, TAB, TEXT_LENGTH_MAX};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{SESSION_ID, URL};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
@@ -39,6 +40,13 @@ pub static SCREENSHOT: Tool = Tool {
             Parameter::text("save_path", "below the session's files directory"),
             TAB,
         ],
+        returns: Returns::Object(&[
+            Field::text("saved_to").maybe(),
+            Field::integer("width"),
+            Field::integer("height"),
+            Field::integer("bytes"),
+            Field::text("artifact"),
+        ]),
     },
     run: |call| Box::pin(screenshot(call)),
 };
@@ -100,6 +108,7 @@ pub static SNAPSHOT: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Session,
         parameters: &[SESSION, TAB],
+        returns: Returns::Object(&[SESSION_ID, URL, Field::text("tree"), Field::text("snapshot_id")]),
     },
     run: |call| Box::pin(snapshot(call)),
 };
@@ -129,6 +138,7 @@ pub static GET_CONTENT: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Session,
         parameters: &[SESSION, TAB],
+        returns: Returns::Object(&[SESSION_ID, URL, Field::text("html")]),
     },
     run: |call| Box::pin(get_content(call)),
 };
@@ -152,6 +162,7 @@ pub static EVALUATE: Tool = Tool {
             Parameter::new("expression", Shape::Text { length_min: 1, length_max: TEXT_LENGTH_MAX }, "").required(),
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, Field::any("result")]),
     },
     run: |call| Box::pin(evaluate(call)),
 };

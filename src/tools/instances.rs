@@ -7,9 +7,21 @@ use storage::time::{now_micros, rfc3339};
 use super::launch_arguments;
 use super::lifecycle::{current_url, start};
 use super::tool::{Call, Output, Tool};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 use crate::session::{Session, State, open};
+
+const SUMMARY: &[Field] = &[
+    Field::text("name"),
+    Field::text("instance_id"),
+    Field::text("status"),
+    Field::text("mode"),
+    Field::text("profile_dir").or_null(),
+    Field::integer("page_count"),
+    Field::text("active_url").or_null(),
+    Field::number("idle_seconds"),
+    Field::text("created_at"),
+];
 
 const NAME: Parameter = Parameter::name("name", "").required();
 
@@ -51,6 +63,7 @@ pub static BROWSER_CREATE_INSTANCE: Tool = Tool {
             Parameter::flag("enable_cache", ""),
             Parameter::new("ff_version", Shape::Integer { min: 1, max: 10_000 }, ""),
         ],
+        returns: Returns::Object(SUMMARY),
     },
     run: |call| Box::pin(create(call)),
 };
@@ -71,6 +84,7 @@ pub static BROWSER_DESTROY_INSTANCE: Tool = Tool {
         effect: Effect::END,
         lane: Lane::Free,
         parameters: &[NAME],
+        returns: Returns::Object(&[]),
     },
     run: |call| Box::pin(destroy(call)),
 };
@@ -91,6 +105,7 @@ pub static BROWSER_LIST_INSTANCES: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Free,
         parameters: &[],
+        returns: Returns::Object(&[Field::objects("instances")]),
     },
     run: |call| Box::pin(list(call)),
 };
@@ -111,6 +126,14 @@ pub static BROWSER_HEALTH: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Free,
         parameters: &[],
+        returns: Returns::Object(&[
+            Field::integer("instance_count"),
+            Field::integer("reserved_count"),
+            Field::texts("failed_launches"),
+            Field::integer("max_instances"),
+            Field::objects("instances"),
+            Field::object("config"),
+        ]),
     },
     run: |call| Box::pin(health(call)),
 };

@@ -8,7 +8,8 @@ use super::faults;
 use super::tool::{Call, Output, Tool};
 use crate::browser::page::{ActionDone, ClickOptions, Modifier, MouseButton, ScrollTarget};
 use crate::contract::facts::{SELECTOR, SESSION, Scalar, TAB, TIMEOUT};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{OK, SELECTED, SESSION_ID};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 
 const POSITION: &[Parameter] = &[
@@ -38,6 +39,7 @@ pub static CLICK: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(click(call)),
 };
@@ -98,6 +100,7 @@ pub static TYPE_TEXT: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(type_text(call)),
 };
@@ -131,6 +134,7 @@ pub static FILL: Tool = Tool {
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
         parameters: &[SESSION, SELECTOR, Parameter::text("value", "").required().typed(), TIMEOUT, TAB],
+        returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(fill(call)),
 };
@@ -158,6 +162,7 @@ pub static PRESS_KEY: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, Field::text("key"), OK]),
     },
     run: |call| Box::pin(press_key(call)),
 };
@@ -179,6 +184,7 @@ pub static HOVER: Tool = Tool {
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
         parameters: &[SESSION, SELECTOR, TIMEOUT, TAB],
+        returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(hover(call)),
 };
@@ -209,6 +215,7 @@ pub static SCROLL: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, Field::number("x"), Field::number("y")]),
     },
     run: |call| Box::pin(scroll(call)),
 };

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{current_url, lease_expires_at_ms, persistence_mode};
+use super::lifecycle::{PERSISTENCE_MODES, current_url, lease_expires_at_ms, persistence_mode};
 use super::tool::{Call, Output, Tool};
 use crate::contract::facts::SESSION;
-use crate::contract::{Effect, Lane, Pack, ToolFacts};
+use crate::contract::result::SESSION_ID;
+use crate::contract::{Effect, Field, Lane, Pack, Returns, ToolFacts};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 
@@ -18,6 +19,17 @@ pub static SERVER_STATUS: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Free,
         parameters: &[],
+        returns: Returns::Object(&[
+            Field::integer("uptime_ms"),
+            Field::text("version"),
+            Field::choice("transport", &["stdio", "http"]),
+            Field::object("sessions"),
+            Field::object("vault"),
+            Field::choice("persistence_mode", PERSISTENCE_MODES),
+            Field::object("log"),
+            Field::object("disk"),
+            Field::object("limits"),
+        ]),
     },
     run: |call| Box::pin(server_status(call)),
 };
@@ -109,6 +121,16 @@ pub static SESSION_INFO: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Beside,
         parameters: &[SESSION],
+        returns: Returns::Object(&[
+            SESSION_ID,
+            Field::object("config"),
+            Field::integer("page_count"),
+            Field::text("current_url").or_null(),
+            Field::integer("created_at"),
+            Field::integer("last_tool_at"),
+            Field::integer("lease_expires_at"),
+            Field::integer("navigation_count"),
+        ]),
     },
     run: |call| Box::pin(session_info(call)),
 };

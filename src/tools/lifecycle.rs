@@ -8,12 +8,35 @@ use storage::ids::{SessionId, random_suffix};
 use super::launch_arguments;
 use super::tool::{Call, Output, Tool};
 use crate::contract::facts::{SESSION, Scalar};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::SESSION_ID;
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::{Code, Fault};
 use crate::session::{Session, SessionOptions, open};
 
 const CHANNELS: &[&str] = &["chromium", "chrome", "edge"];
-const PERSISTENCE_MODES: &[&str] = &["memory", "persistent", "storage-state"];
+pub(super) const PERSISTENCE_MODES: &[&str] = &["memory", "persistent", "storage-state"];
+
+/// A session as the contract describes it.
+const VIEW: &[Field] = &[
+    SESSION_ID,
+    Field::text("slug"),
+    Field::text("channel"),
+    Field::flag("incognito"),
+    Field::flag("headless"),
+    Field::text("persistence_mode"),
+    Field::text("current_url").or_null(),
+    Field::integer("created_at"),
+    Field::text("owner"),
+    Field::integer("lease_expires_at"),
+    Field::integer("lease_paused_at").or_null(),
+    Field::flag("disable_evaluate"),
+    Field::flag("vault_enabled"),
+    Field::flag("stealth"),
+    Field::flag("fingerprint"),
+    Field::flag("humanize"),
+    Field::object("identity").or_null(),
+    Field::text("proxy_label").or_null(),
+];
 
 pub static LAUNCH_SESSION: Tool = Tool {
     facts: ToolFacts {
@@ -48,6 +71,7 @@ pub static LAUNCH_SESSION: Tool = Tool {
             Parameter::flag("fingerprint", ""),
             Parameter::flag("humanize", ""),
         ],
+        returns: Returns::Object(VIEW),
     },
     run: |call| Box::pin(launch_session(call)),
 };
@@ -79,6 +103,7 @@ pub static CLOSE_SESSION: Tool = Tool {
         effect: Effect::END,
         lane: Lane::Free,
         parameters: &[SESSION],
+        returns: Returns::Object(&[SESSION_ID, Field::flag("closed")]),
     },
     run: |call| Box::pin(close_session(call)),
 };
@@ -105,6 +130,7 @@ pub static LIST_SESSIONS: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Free,
         parameters: &[],
+        returns: Returns::Array(VIEW),
     },
     run: |call| Box::pin(list_sessions(call)),
 };

@@ -7,7 +7,8 @@ use super::launch_arguments::record_refusal;
 use super::tool::{Call, Output, Tool};
 use crate::browser::page::{Direction, LoadState, Navigated, UrlPattern};
 use crate::contract::facts::{SESSION, TAB, TIMEOUT, URL_LENGTH_MAX, WAIT_UNTIL};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{SESSION_ID, TAB_ID, URL};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::{Code, Fault};
 
 pub static NAVIGATE: Tool = Tool {
@@ -25,6 +26,7 @@ pub static NAVIGATE: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, URL, Field::integer("status").or_null(), TAB_ID]),
     },
     run: |call| Box::pin(navigate(call)),
 };
@@ -96,6 +98,7 @@ pub static GO_BACK: Tool = Tool {
         effect: Effect::ACT,
         lane: Lane::Session,
         parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+        returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(go(call, Direction::Back)),
 };
@@ -109,6 +112,7 @@ pub static GO_FORWARD: Tool = Tool {
         effect: Effect::ACT,
         lane: Lane::Session,
         parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+        returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(go(call, Direction::Forward)),
 };
@@ -129,6 +133,7 @@ pub static RELOAD: Tool = Tool {
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
         parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+        returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(reload(call)),
 };
@@ -161,6 +166,7 @@ pub static WAIT_FOR_URL: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(wait_for_url(call)),
 };

@@ -9,7 +9,8 @@ use super::faults;
 use super::navigation::{permitted, wait_until};
 use super::tool::{Call, Output, Tool};
 use crate::contract::facts::{SESSION, TIMEOUT, URL_LENGTH_MAX, WAIT_UNTIL};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{SESSION_ID, TAB_ID, URL};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 
 /// How long a list of tabs waits for their titles.
@@ -31,6 +32,7 @@ pub static NEW_TAB: Tool = Tool {
             WAIT_UNTIL,
             TIMEOUT,
         ],
+        returns: Returns::Object(&[SESSION_ID, TAB_ID, URL]),
     },
     run: |call| Box::pin(new_tab(call)),
 };
@@ -60,6 +62,7 @@ pub static CLOSE_TAB: Tool = Tool {
         effect: Effect::END,
         lane: Lane::Session,
         parameters: &[SESSION, TAB_REQUIRED],
+        returns: Returns::Object(&[SESSION_ID, TAB_ID, Field::yes("closed")]),
     },
     run: |call| Box::pin(close_tab(call)),
 };
@@ -83,6 +86,7 @@ pub static SWITCH_TAB: Tool = Tool {
         effect: Effect::SET,
         lane: Lane::Session,
         parameters: &[SESSION, TAB_REQUIRED],
+        returns: Returns::Object(&[SESSION_ID, TAB_ID, URL]),
     },
     run: |call| Box::pin(switch_tab(call)),
 };
@@ -106,6 +110,7 @@ pub static LIST_TABS: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Beside,
         parameters: &[SESSION],
+        returns: Returns::Array(&[TAB_ID, URL, Field::text("title"), Field::flag("active")]),
     },
     run: |call| Box::pin(list_tabs(call)),
 };

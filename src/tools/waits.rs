@@ -6,8 +6,12 @@ use super::faults;
 use super::tool::{Call, Output, Tool};
 use crate::browser::page::{LoadState, SelectorState};
 use crate::contract::facts::{SELECTOR, SESSION, Scalar, TAB, TIMEOUT};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{SELECTED, SESSION_ID};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
+
+const SELECTOR_STATES: &[&str] = &["attached", "detached", "visible", "hidden"];
+const LOAD_STATES: &[&str] = &["load", "domcontentloaded", "networkidle"];
 
 pub static WAIT_FOR_SELECTOR: Tool = Tool {
     facts: ToolFacts {
@@ -20,11 +24,11 @@ pub static WAIT_FOR_SELECTOR: Tool = Tool {
         parameters: &[
             SESSION,
             SELECTOR,
-            Parameter::new("state", Shape::Choice(&["attached", "detached", "visible", "hidden"]), "")
-                .or(Scalar::Text("visible")),
+            Parameter::new("state", Shape::Choice(SELECTOR_STATES), "").or(Scalar::Text("visible")),
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, SELECTED, Field::choice("state", SELECTOR_STATES)]),
     },
     run: |call| Box::pin(wait_for_selector(call)),
 };
@@ -48,11 +52,11 @@ pub static WAIT_FOR_LOAD_STATE: Tool = Tool {
         lane: Lane::Session,
         parameters: &[
             SESSION,
-            Parameter::new("state", Shape::Choice(&["load", "domcontentloaded", "networkidle"]), "")
-                .or(Scalar::Text("load")),
+            Parameter::new("state", Shape::Choice(LOAD_STATES), "").or(Scalar::Text("load")),
             TIMEOUT,
             TAB,
         ],
+        returns: Returns::Object(&[SESSION_ID, Field::choice("state", LOAD_STATES)]),
     },
     run: |call| Box::pin(wait_for_load_state(call)),
 };

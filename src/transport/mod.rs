@@ -173,5 +173,6 @@ fn described(tool: &Tool) -> McpTool {
         McpTool::new(Cow::Borrowed(facts.name), Cow::Borrowed(facts.text), Arc::new(schema::input(facts)));
     described.title = Some(facts.title.to_owned());
     described.annotations = Some(annotations);
+    described.output_schema = Some(Arc::new(facts.returns.schema()));
     described
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Options, Server};
 
 /// What `tools/list` may take, in bytes: it stands in every client's context.
-const LIST_BYTES_MAX: usize = 32_000;
+const LIST_BYTES_MAX: usize = 64_000;
 /// Tools of the contract that must be there by now.
 const CONTRACT_TOOLS_MIN: usize = 28;
 
@@ -125,6 +125,38 @@ fn check_tool(wanted: &Value, have: &Value) -> Vec<String> {
             problems.push(format!("{name} is an addition and required"));
         }
     }
+    problems.extend(check_result(wanted, &have["outputSchema"]["properties"]["data"]));
+    problems
+}
+
+/// The contract's result fields stand in the published schema, each of its type.
+fn check_result(wanted: &Value, data: &Value) -> Vec<String> {
+    let object = if wanted["result_is_array"] == true { &data["items"] } else { data };
+    let mut problems = Vec::new();
+    let is = if wanted["result_is_array"] == true { "array" } else { "object" };
+    if data["type"] != is || object["type"] != "object" {
+        problems.push(format!("the result is no {is}: {data}"));
+    }
+    for field in wanted["result"].as_array().expect("a result") {
+        let name = field["name"].as_str().expect("a name");
+        let schema = &object["properties"][name];
+        let text = field["type"].as_str().expect("a type");
+        let mut want = if text == "true" { BTreeSet::from(["boolean".to_owned()]) } else { wanted_types(text) };
+        if text.ends_with("or null") {
+            want.insert("null".to_owned());
+        }
+        let have = types(schema);
+        // A whole number is a number, and more exact.
+        let same = |have: &String| want.contains(have) || (have == "integer" && want.contains("number"));
+        let fits = want.contains("any") || (have.iter().all(same) && have.len() == want.len());
+        if schema.is_null() || !fits {
+            problems.push(format!("result {name}: {have:?} instead of {want:?}"));
+        }
+        let required = object["required"].as_array().is_some_and(|names| names.contains(&field["name"]));
+        if required != (field["always"] == true) {
+            problems.push(format!("result {name}: always {}", field["always"]));
+        }
+    }
     problems
 }
 
@@ -157,6 +189,9 @@ async fn every_tool_keeps_the_contract() {
             assert!(tool["inputSchema"].get(key).is_none(), "{}: {key} at the root of its schema", tool["name"]);
         }
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{}", tool["name"]);
+        // Replies of all tests are checked against this very schema.
+        let facts = &pageledger::tools::find(tool["name"].as_str().expect("a name")).expect("a tool").facts;
+        assert_eq!(tool["outputSchema"], Value::Object(facts.returns.schema()), "{}", tool["name"]);
     }
     let bytes = serde_json::to_string(&tools).expect("JSON").len();
     assert!(bytes <= LIST_BYTES_MAX, "tools/list takes {bytes} bytes");

@@ -5,7 +5,8 @@ use storage::artifact::ArtifactStore;
 use storage::ids::ArtifactHandle;
 
 use crate::contract::facts::{INTEGER_MAX, Scalar};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::HAS_MORE;
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::{Code, Fault};
 use crate::keep::blocking;
 use crate::tools::tool::{Call, Output, Tool};
@@ -30,6 +31,15 @@ pub static READ_ARTIFACT: Tool = Tool {
                 .or(Scalar::Integer(LENGTH_DEFAULT)),
             Parameter::new("encoding", Shape::Choice(&["auto", "text", "base64"]), "").or(Scalar::Text("auto")),
         ],
+        returns: Returns::Object(&[
+            Field::text("handle"),
+            Field::text("media_type"),
+            Field::integer("total_bytes"),
+            Field::choice("encoding", &["text", "base64"]),
+            Field::text("content"),
+            Field::integer("next_offset"),
+            HAS_MORE,
+        ]),
     },
     run: |call| Box::pin(read_artifact(call)),
 };

@@ -8,7 +8,8 @@ use storage::time::rfc3339;
 
 use super::paging::{self, AFTER, LIMIT, OPERATION, ORDER, Row, SINCE, TAB, UNTIL, pattern, words};
 use crate::contract::facts::SESSION;
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{DROPPED_COUNT, HAS_MORE, NEXT_CURSOR, RETAINED_COUNT, RETENTION_LOST};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -38,6 +39,14 @@ pub static LIST_CONSOLE_MESSAGES: Tool = Tool {
                 "fold: equal neighbours become one with a count",
             ),
         ],
+        returns: Returns::Object(&[
+            Field::objects("messages"),
+            NEXT_CURSOR,
+            HAS_MORE,
+            RETAINED_COUNT,
+            DROPPED_COUNT,
+            RETENTION_LOST,
+        ]),
     },
     run: |call| Box::pin(list_console_messages(call)),
 };

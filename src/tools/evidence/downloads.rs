@@ -6,7 +6,8 @@ use storage::time::rfc3339;
 
 use super::paging::{self, AFTER, LIMIT, OPERATION, ORDER, Row, SINCE, TAB, UNTIL, put};
 use crate::contract::facts::SESSION;
-use crate::contract::{Effect, Lane, Pack, ToolFacts};
+use crate::contract::result::{DROPPED_COUNT, HAS_MORE, NEXT_CURSOR, RETAINED_COUNT, RETENTION_LOST};
+use crate::contract::{Effect, Field, Lane, Pack, Returns, ToolFacts};
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -19,6 +20,14 @@ pub static LIST_DOWNLOADS: Tool = Tool {
         effect: Effect::READ,
         lane: Lane::Free,
         parameters: &[SESSION, TAB, OPERATION, SINCE, UNTIL, ORDER, AFTER, LIMIT],
+        returns: Returns::Object(&[
+            Field::objects("downloads"),
+            NEXT_CURSOR,
+            HAS_MORE,
+            RETAINED_COUNT,
+            DROPPED_COUNT,
+            RETENTION_LOST,
+        ]),
     },
     run: |call| Box::pin(list_downloads(call)),
 };

@@ -7,7 +7,8 @@ use storage::query::List as ListKind;
 
 use super::paging::{self, AFTER, LIMIT, OPERATION, ORDER, Row, SINCE, TAB, UNTIL, pattern, words};
 use crate::contract::facts::SESSION;
-use crate::contract::{Arguments, Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::{DROPPED_COUNT, HAS_MORE, NEXT_CURSOR, RETAINED_COUNT, RETENTION_LOST};
+use crate::contract::{Arguments, Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -37,6 +38,14 @@ pub static LIST_EVENTS: Tool = Tool {
             AFTER,
             LIMIT,
         ],
+        returns: Returns::Object(&[
+            Field::objects("events"),
+            NEXT_CURSOR,
+            HAS_MORE,
+            RETAINED_COUNT,
+            DROPPED_COUNT,
+            RETENTION_LOST,
+        ]),
     },
     run: |call| Box::pin(list_events(call)),
 };

@@ -15,7 +15,8 @@ use storage::query::{CompiledFilter, EventFilter};
 use super::events::kinds;
 use super::paging::{self, OPERATION, SINCE, TAB, UNTIL, words};
 use crate::contract::facts::{SESSION, Scalar};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::result::SESSION_ID;
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
@@ -41,6 +42,15 @@ pub static EXPORT_EVENTS: Tool = Tool {
             SINCE,
             UNTIL,
         ],
+        returns: Returns::Object(&[
+            SESSION_ID,
+            Field::text("format"),
+            Field::integer("events"),
+            Field::integer("bytes"),
+            Field::text("sha256"),
+            Field::text("artifact").maybe(),
+            Field::text("path").maybe(),
+        ]),
     },
     run: |call| Box::pin(export_events(call)),
 };

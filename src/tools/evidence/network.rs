@@ -6,7 +6,8 @@ use storage::time::rfc3339;
 
 use super::paging::{self, AFTER, LIMIT, OPERATION, ORDER, Row, SINCE, TAB, UNTIL, pattern, put, words};
 use crate::contract::facts::{SESSION, Scalar};
-use crate::contract::{Effect, Lane, Pack, Parameter, ToolFacts};
+use crate::contract::result::{DROPPED_COUNT, HAS_MORE, NEXT_CURSOR, RETAINED_COUNT, RETENTION_LOST};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, ToolFacts};
 use crate::envelope::Data;
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
@@ -35,6 +36,14 @@ pub static LIST_NETWORK_REQUESTS: Tool = Tool {
             AFTER,
             LIMIT,
         ],
+        returns: Returns::Object(&[
+            Field::objects("requests"),
+            NEXT_CURSOR,
+            HAS_MORE,
+            RETAINED_COUNT,
+            DROPPED_COUNT,
+            RETENTION_LOST,
+        ]),
     },
     run: |call| Box::pin(list_network_requests(call)),
 };

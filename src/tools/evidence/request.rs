@@ -9,7 +9,7 @@ use storage::query::{BodyFacts, EventFilter, List as ListKind, OwnedEvent, Reque
 use super::network::row_json;
 use super::paging::{self, AFTER, LIMIT, ORDER, Row, put};
 use crate::contract::facts::{INTEGER_MAX, SESSION, Scalar};
-use crate::contract::{Effect, Lane, Pack, Parameter, Shape, ToolFacts};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -45,6 +45,14 @@ pub static GET_NETWORK_REQUEST: Tool = Tool {
             AFTER,
             LIMIT,
         ],
+        returns: Returns::Object(&[
+            Field::text("request_id").maybe(),
+            Field::text("part").maybe(),
+            Field::any("headers").maybe(),
+            Field::text("content").maybe(),
+            Field::objects("redirects").maybe(),
+            Field::objects("frames").maybe(),
+        ]),
     },
     run: |call| Box::pin(get_network_request(call)),
 };

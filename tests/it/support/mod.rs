@@ -16,6 +16,7 @@ pub mod options;
 pub mod processes;
 pub mod program;
 pub mod reply;
+pub mod schema;
 pub mod server;
 pub mod small_disk;
 pub mod walk;

@@ -3,6 +3,8 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
+use super::schema;
+
 /// One reply.
 #[derive(Debug, Clone)]
 pub struct Reply {
@@ -57,6 +59,11 @@ impl Reply {
         } else {
             assert!(envelope.get("data").is_some(), "{envelope}");
         }
+        // The contract's own test holds that what is published is this.
+        let tool = pageledger::tools::find(operation["tool"].as_str().unwrap_or_default()).expect("a tool of ours");
+        let published = Value::Object(tool.facts.returns.schema());
+        let problems = schema::problems(&published, envelope);
+        assert!(problems.is_empty(), "{} answers other than it says: {problems:?}", tool.facts.name);
     }
 
     /// What the tool gave.
