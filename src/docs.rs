@@ -1,10 +1,11 @@
 //! The README's tables, made from the lists that the program itself runs on. A test keeps them fresh.
 
+pub mod reference;
+
 use std::fmt::Write;
 
 use storage::event::{FieldKind, KINDS};
 
-use crate::tools::TOOLS;
 use crate::{config, fault};
 
 /// Every generated section: the name in its markers, and its text.
@@ -12,7 +13,7 @@ use crate::{config, fault};
 pub fn sections() -> [(&'static str, String); 4] {
     [
         ("options", config::options_markdown()),
-        ("tools", tools_markdown()),
+        ("tools", reference::short()),
         ("events", events_markdown()),
         ("faults", fault::catalog::faults_markdown()),
     ]
@@ -32,25 +33,6 @@ pub fn refreshed(readme: &str) -> Result<String, &'static str> {
         out.replace_range(from..to, &text);
     }
     Ok(out)
-}
-
-fn tools_markdown() -> String {
-    let mut out = String::from("| tool | what it does | arguments |\n|---|---|---|\n");
-    for tool in TOOLS {
-        let facts = &tool.facts;
-        let arguments: Vec<String> = facts
-            .parameters
-            .iter()
-            .map(
-                |parameter| {
-                    if parameter.required { format!("**{}**", parameter.name) } else { parameter.name.to_owned() }
-                },
-            )
-            .collect();
-        let text = facts.text.replace('|', "\\|");
-        let _ = writeln!(out, "| `{}` | {text} | {} |", facts.name, arguments.join(", "));
-    }
-    out
 }
 
 fn events_markdown() -> String {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::gateway::{Gateway, Transport};
 use crate::session::open;
+use crate::tools::offer::Offer;
 use crate::transport::Handler;
 use crate::{aftermath, disk, metering, transport};
 
@@ -42,12 +43,13 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
     let transport = if config.http.is_some() { Transport::Http } else { Transport::Stdio };
     let way_in = bind(config.http).await?;
     let aside = bind(config.metrics).await?;
+    let offer = Offer::of(&config);
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(|error| unavailable(error.to_string()))?;
     let (door, doorway) = watch::channel(None);
     // The handshake and the tool list do not wait for the log; the first call does.
     let client = (transport == Transport::Stdio).then(|| {
-        let serving = transport::serve_stdio(Handler::new(doorway.clone()), stop.clone());
+        let serving = transport::serve_stdio(Handler::new(doorway.clone(), offer.clone()), stop.clone());
         tokio::spawn(serving)
     });
     let gateway = open_gateway(config, transport).await?;
@@ -55,7 +57,7 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
     follow(&gateway);
     let mut listening = Vec::new();
     if let Some(listener) = way_in {
-        listening.push(listen(&gateway, listener, Some(Handler::new(doorway)), &stop));
+        listening.push(listen(&gateway, listener, Some(Handler::new(doorway, offer)), &stop));
     }
     if let Some(listener) = aside {
         listening.push(listen(&gateway, listener, None, &stop));

@@ -17,6 +17,7 @@ use super::chromium::flags::{self, NotFound, Wishes};
 use super::chromium::process::Process;
 use super::chromium::queue::EventQueue;
 use super::chromium::{CdpError, Connection, os, reader};
+use super::standing::Standing;
 use super::{Browser, Inner, LaunchOptions, Roster, collect, ready};
 use crate::deadline::Deadline;
 use crate::journal::{Journal, Scope};
@@ -124,6 +125,7 @@ impl Browser {
             }
         };
         let roster = Arc::new(Roster::default());
+        let standing = Standing::default();
         let (closing, is_closing) = watch::channel(false);
         let progress = collect::start(
             collect::Setting {
@@ -135,6 +137,7 @@ impl Browser {
                 redactor,
                 body_policy: options.body_policy,
                 downloads: directories.downloads.clone(),
+                standing: standing.clone(),
                 closing: is_closing,
             },
             queue,
@@ -144,8 +147,18 @@ impl Browser {
         let version =
             answer.as_ref().ok().and_then(|version| version["product"].as_str()).unwrap_or_default().to_owned();
         let launch_ms = started.elapsed().as_secs_f64() * 1000.0;
-        let inner =
-            Inner { connection, version, process_id, launch_ms, roster, progress, process, directories, closing };
+        let inner = Inner {
+            connection,
+            version,
+            process_id,
+            launch_ms,
+            roster,
+            progress,
+            standing,
+            process,
+            directories,
+            closing,
+        };
         let browser = Browser { inner: Arc::new(inner) };
         match answer {
             Ok(_) => Ok(browser),

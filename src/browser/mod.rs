@@ -5,9 +5,11 @@
 
 pub mod chromium;
 mod collect;
+mod cookies;
 mod handle;
 mod launch;
 pub mod page;
+mod standing;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -156,6 +158,7 @@ struct Inner {
     launch_ms: f64,
     roster: Arc<Roster>,
     progress: collect::Progress,
+    standing: standing::Standing,
     process: chromium::process::Process,
     directories: launch::Directories,
     closing: watch::Sender<bool>,

@@ -14,6 +14,7 @@ mod show_config;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod verify;
 
 use std::io::{self, BufWriter, Write};
@@ -59,6 +60,7 @@ fn perform(command: Command, out: &mut dyn Write) -> Result<(), CommandError> {
         Command::Tail(order) => tail::tail(&order, out),
         Command::Verify(order) => verify::verify(&order, out),
         Command::Audit(order) => audit::audit(&order, out),
+        Command::Tools { config, json } => tools::tools(&config, json, out),
         Command::Doctor(config) => doctor::doctor(&config, out),
         Command::Serve(_) => Err(CommandError::new(EXIT_USAGE, "serve is not a command that ends by itself")),
     }

@@ -39,6 +39,9 @@ pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Comm
             let (name, given) = given.subcommand().unwrap_or(("key", given));
             Ok(Command::Audit(auditing::audit(name, given, config(given, environment)?.data_dir)))
         }
+        Some(("tools", given)) => {
+            Ok(Command::Tools { config: config(given, environment)?, json: given.get_flag("json") })
+        }
         Some(("doctor", given)) => Ok(Command::Doctor(config(given, environment)?)),
         Some(("config", given)) => {
             let given = given.subcommand_matches("show").unwrap_or(given);
@@ -69,6 +72,7 @@ fn command_line() -> clap::Command {
                 .args_conflicts_with_subcommands(true)
                 .subcommand(show.about("Show every option, its value and where it came from")),
         )
+        .subcommand(tools_command().arg(json()))
         .subcommand(
             with_options(clap::Command::new("doctor"), Reach::Serving)
                 .about("Check that Chromium is there and that the data directory is sound"),
@@ -90,6 +94,12 @@ fn export_command() -> clap::Command {
         .arg(text("format", "FORMAT", "Form of the file").value_parser(["parquet", "ndjson"]).default_value("parquet"))
         .arg(text("out", "FILE", "File to write; replaced only when the export is whole").required(true));
     with_options(command, Reach::Every)
+}
+
+fn tools_command() -> clap::Command {
+    let markdown = switch("markdown", "Print Markdown: the default").conflicts_with("json");
+    let command = clap::Command::new("tools").about("Print the reference of the tools that would be offered");
+    with_options(command, Reach::Serving).arg(markdown)
 }
 
 fn tail_command() -> clap::Command {
@@ -192,9 +202,14 @@ fn option(row: &OptionFacts) -> Arg {
         Kind::Days { .. } => "DAYS",
         Kind::Switch => "BOOL",
         Kind::Word(_) => "WORD",
+        Kind::Words(_) => "WORD,...",
         Kind::Durability { .. } => "commit|interval=MS",
     };
-    let values = if let Kind::Word(words) = row.kind { format!(" ({})", words.join(", ")) } else { String::new() };
+    let values = if let Kind::Word(words) | Kind::Words(words) = row.kind {
+        format!(" ({})", words.join(", "))
+    } else {
+        String::new()
+    };
     let help = format!("{}{values} [default: {}]", row.text, row.default_text());
     let argument = Arg::new(row.key).long(row.flag).value_name(value_name).help(help);
     match row.kind {

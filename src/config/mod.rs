@@ -42,6 +42,11 @@ pub enum Command {
         config: Config,
         json: bool,
     },
+    /// `tools`: their reference.
+    Tools {
+        config: Config,
+        json: bool,
+    },
     Doctor(Config),
     /// Help or version: print it and end well.
     Print(String),
@@ -67,6 +72,9 @@ pub struct Config {
     /// `None`: sessions may be left alone for ever.
     pub idle_ttl: Option<Duration>,
     pub lane_depth: usize,
+    /// Names of packs of tools to offer, and of those not to.
+    pub packs: Vec<&'static str>,
+    pub no_packs: Vec<&'static str>,
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
     pub artifact_quota_bytes: u64,

@@ -7,6 +7,7 @@
 use storage::limits::{BALLAST_BYTES_DEFAULT, SYNC_INTERVAL_MILLIS_MAX};
 
 use super::environment::Environment;
+use crate::contract::facts::{EVERYTHING, PACKS_OFF, PACKS_ON};
 use crate::limits::{
     ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BALLAST_BYTES_MAX,
     BODY_BYTES_DEFAULT, BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, DISK_PERCENT_MAX,
@@ -58,6 +59,8 @@ pub enum Kind {
     Switch,
     /// One of these, in any case.
     Word(&'static [&'static str]),
+    /// Any of these, separated by commas.
+    Words(&'static [&'static str]),
     /// `commit`, or `interval=` and milliseconds.
     Durability {
         millis_max: u64,
@@ -106,6 +109,7 @@ impl OptionFacts {
             Kind::Days { max } => format!("days, 0 to {max}"),
             Kind::Switch => "true or false".to_owned(),
             Kind::Word(words) => words.join(", "),
+            Kind::Words(words) => format!("any of {}", words.join(", ")),
             Kind::Durability { millis_max } => format!("commit, or interval=MS with MS from 1 to {millis_max}"),
         }
     }
@@ -229,6 +233,24 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(LANE_DEPTH_DEFAULT),
         reach: Reach::Serving,
         text: "Calls that may wait for one session",
+    },
+    OptionFacts {
+        key: "packs",
+        flag: "packs",
+        variable: "BROWSER_MCP_PACKS",
+        kind: Kind::Words(PACKS_ON),
+        default: Default::Text(EVERYTHING),
+        reach: Reach::Serving,
+        text: "Groups of tools to offer; core is the small set for launching, navigating, acting, looking, console and network",
+    },
+    OptionFacts {
+        key: "no_packs",
+        flag: "no-packs",
+        variable: "BROWSER_MCP_NO_PACKS",
+        kind: Kind::Words(PACKS_OFF),
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Groups of tools not to offer, whatever else names them",
     },
     OptionFacts {
         key: "capture_bodies",

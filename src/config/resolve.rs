@@ -105,6 +105,9 @@ fn across(config: &Config, problems: &mut Vec<String>) {
     if config.body_bytes_max > config.artifact_quota_bytes {
         problems.push("body_bytes_max must not be more than artifact_quota_bytes".to_owned());
     }
+    if crate::tools::offer::Offer::of(config).tools().is_empty() {
+        problems.push("packs and no_packs leave no tool to offer".to_owned());
+    }
     let Watermarks { warn_percent, refuse_percent, read_only_percent } = config.disk.watermarks;
     for (key, high, name, low) in [
         ("disk_warn_percent", warn_percent, "disk_refuse_percent", refuse_percent),
@@ -219,6 +222,8 @@ impl Settled {
             close_timeout: self.duration("close_timeout_seconds"),
             idle_ttl: Some(self.duration("idle_ttl_seconds")).filter(|ttl| !ttl.is_zero()),
             lane_depth: self.size("lane_depth"),
+            packs: self.words("packs"),
+            no_packs: self.words("no_packs"),
             capture_bodies: match self.word("capture_bodies") {
                 "all" => CaptureBodies::All,
                 "none" => CaptureBodies::None,
@@ -287,6 +292,10 @@ impl Settled {
 
     fn on(&self, key: &str) -> bool {
         matches!(self.values.get(key), Some(Value::Switch(true)))
+    }
+
+    fn words(&self, key: &str) -> Vec<&'static str> {
+        if let Some(Value::Words(words)) = self.values.get(key) { words.clone() } else { Vec::new() }
     }
 
     fn word(&self, key: &str) -> &'static str {

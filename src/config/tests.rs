@@ -66,6 +66,7 @@ fn flag_goes_before_environment_before_file_before_default() {
             Kind::Days { .. } => ["30.5", "31", "32"],
             Kind::Switch => ["true", "false", "true"],
             Kind::Word(words) => [words[0], words[1], words[0]],
+            Kind::Words(_) => ["tabs", "tabs,waits", "waits"],
             Kind::Durability { .. } => ["interval=1", "interval=60000", "commit"],
         };
         std::fs::write(&path, format!("{} = \"{low}\"\n", row.key)).expect("the file is written");

@@ -18,6 +18,7 @@ pub enum Value {
     Days(Duration),
     Switch(bool),
     Word(&'static str),
+    Words(Vec<&'static str>),
     Durability(Durability),
 }
 
@@ -58,6 +59,9 @@ impl Value {
                 .find(|word| word.eq_ignore_ascii_case(text))
                 .map(|word| Value::Word(word))
                 .ok_or_else(|| format!("must be one of {}", words.join(", "))),
+            Kind::Words(words) => {
+                listed(text, words).map(Value::Words).ok_or_else(|| format!("must be any of {}", words.join(", ")))
+            }
             Kind::Durability { millis_max } => durability(text, *millis_max).map(Value::Durability).ok_or_else(|| {
                 format!("must be commit, or interval= and a whole number of milliseconds from 1 to {millis_max}")
             }),
@@ -75,6 +79,7 @@ impl Value {
             Value::Days(duration) => (duration.as_secs_f64() / DAY_SECONDS).to_string(),
             Value::Switch(on) => on.to_string(),
             Value::Word(word) => (*word).to_owned(),
+            Value::Words(words) => words.join(","),
             Value::Durability(Durability::Commit) => "commit".to_owned(),
             Value::Durability(Durability::Interval { millis }) => format!("interval={millis}"),
         }
@@ -113,6 +118,18 @@ fn durability(text: &str, millis_max: u64) -> Option<Durability> {
     }
     let millis = lower.strip_prefix("interval=")?.parse().ok()?;
     (1..=millis_max).contains(&millis).then_some(Durability::Interval { millis })
+}
+
+/// The words that `text` names, each once; `None` when it names none or one that is not there.
+fn listed(text: &str, words: &[&'static str]) -> Option<Vec<&'static str>> {
+    let mut found: Vec<&'static str> = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let word = words.iter().find(|word| word.eq_ignore_ascii_case(part))?;
+        if !found.contains(word) {
+            found.push(word);
+        }
+    }
+    (!found.is_empty()).then_some(found)
 }
 
 fn switch(text: &str) -> Option<bool> {

@@ -13,8 +13,67 @@ pub enum Pack {
     Inspection,
     Waits,
     Dialogs,
+    State,
+    Files,
+    Auth,
+    Attention,
+    Vault,
     Instances,
     Evidence,
+}
+
+/// Stands for the tools that most work needs, where packs are named.
+pub const CORE: &str = "core";
+/// Stands for every pack.
+pub const EVERYTHING: &str = "all";
+/// What may be named to switch packs on.
+pub const PACKS_ON: &[&str] = &[
+    EVERYTHING,
+    CORE,
+    "lifecycle",
+    "introspection",
+    "navigation",
+    "tabs",
+    "interaction",
+    "inspection",
+    "waits",
+    "dialogs",
+    "state",
+    "files",
+    "auth",
+    "attention",
+    "vault",
+    "instances",
+    "evidence",
+];
+/// What may be named to switch packs off.
+pub const PACKS_OFF: &[&str] = PACKS_ON.split_at(2).1;
+
+impl Pack {
+    /// In the order in which their tools are listed.
+    pub const ALL: [Pack; 15] = [
+        Pack::Lifecycle,
+        Pack::Introspection,
+        Pack::Navigation,
+        Pack::Tabs,
+        Pack::Interaction,
+        Pack::Inspection,
+        Pack::Waits,
+        Pack::Dialogs,
+        Pack::State,
+        Pack::Files,
+        Pack::Auth,
+        Pack::Attention,
+        Pack::Vault,
+        Pack::Instances,
+        Pack::Evidence,
+    ];
+
+    /// The name that options use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        PACKS_OFF[self as usize]
+    }
 }
 
 /// What a call may do to the world; MCP's four hints are computed from it.

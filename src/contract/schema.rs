@@ -28,7 +28,9 @@ fn object(parameters: &[Parameter], open: bool) -> Map<String, Value> {
     out
 }
 
-fn property(parameter: &Parameter) -> Map<String, Value> {
+/// The schema of one argument.
+#[must_use]
+pub fn property(parameter: &Parameter) -> Map<String, Value> {
     let mut out = shape(&parameter.shape);
     if let Some(default) = parameter.default {
         out.insert("default".into(), scalar(default));

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::lifecycle::{PERSISTENCE_MODES, current_url, lease_expires_at_ms, persistence_mode};
+use super::offer::Offer;
 use super::tool::{Call, Output, Tool};
 use crate::contract::facts::SESSION;
 use crate::contract::result::SESSION_ID;
@@ -28,6 +29,7 @@ pub static SERVER_STATUS: Tool = Tool {
             Field::choice("persistence_mode", PERSISTENCE_MODES),
             Field::object("log"),
             Field::object("disk"),
+            Field::texts("packs"),
             Field::object("limits"),
         ]),
     },
@@ -48,6 +50,8 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "audit": audit(gateway),
         "upkeep": upkeep(gateway),
         "disk": crate::disk::shown(gateway),
+        "packs": Offer::of(&gateway.config).packs(),
+        "tools": Offer::of(&gateway.config).tools().len(),
         "limits": gateway.config.limits(),
     })))
 }

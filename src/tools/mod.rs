@@ -10,6 +10,7 @@ mod introspection;
 mod launch_arguments;
 mod lifecycle;
 mod navigation;
+pub mod offer;
 mod tabs;
 pub mod tool;
 mod waits;

@@ -10,7 +10,7 @@ mod stdio;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use rmcp::model::{
@@ -30,7 +30,8 @@ use tokio::task::JoinHandle;
 use crate::contract::schema;
 use crate::dispatch;
 use crate::gateway::{Gateway, local_owner};
-use crate::tools::{self, tool::Tool};
+use crate::tools::offer::Offer;
+use crate::tools::tool::Tool;
 
 const INSTRUCTIONS: &str = "Start with launch_session, then navigate. Address elements by the refs of snapshot. \
     list_console_messages, list_network_requests and list_events page through everything that happened; pass next_cursor as after. \
@@ -45,6 +46,9 @@ pub struct Handler {
     entrance: Arc<Mutex<()>>,
     /// Where calls run, whatever thread the client is served on.
     runtime: Handle,
+    offer: Offer,
+    /// The tool list, made once: it does not change while the process runs.
+    listed: Arc<[McpTool]>,
 }
 
 impl Handler {
@@ -53,8 +57,9 @@ impl Handler {
     /// # Panics
     /// Outside of a runtime.
     #[must_use]
-    pub fn new(gateway: watch::Receiver<Option<Gateway>>) -> Self {
-        Self { gateway, entrance: Arc::default(), runtime: Handle::current() }
+    pub fn new(gateway: watch::Receiver<Option<Gateway>>, offer: Offer) -> Self {
+        let listed = offer.tools().iter().map(|tool| described(tool)).collect();
+        Self { gateway, entrance: Arc::default(), runtime: Handle::current(), offer, listed }
     }
 
     /// The gateway, once it is open; at once when it is. It always comes to that: a log that cannot be
@@ -99,7 +104,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(listed().to_vec()))
+        Ok(ListToolsResult::with_all_items(self.listed.to_vec()))
     }
 
     async fn call_tool(
@@ -109,7 +114,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let owner = local_owner();
         let gateway = self.gateway().await?;
-        let Some(tool) = tools::find(&request.name) else {
+        let Some(tool) = self.offer.find(&request.name) else {
             dispatch::unknown_tool(&gateway, owner).await;
             return Err(ErrorData::invalid_params("there is no tool of that name; tools/list names them all", None));
         };
@@ -153,12 +158,6 @@ fn result(answer: dispatch::Answer) -> CallToolResult {
         if answer.reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = Some(answer.reply.structured);
     result
-}
-
-/// The tool list, made once: it does not change while the process runs.
-fn listed() -> &'static [McpTool] {
-    static LISTED: OnceLock<Vec<McpTool>> = OnceLock::new();
-    LISTED.get_or_init(|| tools::TOOLS.iter().map(|tool| described(tool)).collect())
 }
 
 fn described(tool: &Tool) -> McpTool {

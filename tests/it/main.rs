@@ -30,6 +30,7 @@ mod interaction;
 mod lifetime;
 mod metrics;
 mod navigation;
+mod packs;
 mod redaction;
 mod retention;
 mod serving;

@@ -106,6 +106,8 @@ impl Fold<'_> {
             | Kind::WebSocketClosed
             | Kind::DialogClosed
             | Kind::DownloadProgress
+            | Kind::AuthStateSaved
+            | Kind::AuthStateRestored
             | Kind::ExportStarted => {}
         }
     }

@@ -120,6 +120,7 @@ impl Collector {
             post("Runtime.enable", json!({}));
             post("Network.enable", json!({ "maxPostDataSize": POST_DATA_BYTES_MAX }));
             post("Log.enable", json!({}));
+            self.setting.standing.attached(&self.setting.connection, session);
         }
         if matches!(role, Role::Page | Role::Frame) {
             post("Page.enable", json!({}));
@@ -156,6 +157,7 @@ impl Collector {
     pub(super) fn detached(&mut self, raw: &RawValue) -> Handled {
         let ended: Ended = read(raw)?;
         let session = SessionKey::from(ended.session_id.as_str());
+        self.setting.standing.detached(&session);
         let Some(target) = self.targets.remove(&session) else { return Some(()) };
         self.target_ended(&session, &target, "closed");
         Some(())

@@ -14,6 +14,7 @@ mod console;
 mod dialog;
 mod download;
 mod flight;
+mod held;
 mod network;
 mod outgoing;
 mod page;
@@ -38,6 +39,7 @@ pub(super) use attach::attach_to_top_level;
 use super::chromium::queue::{EventQueue, Incoming, Losses};
 use super::chromium::{Connection, SessionKey, envelope};
 use super::handle::Page;
+use super::standing::Standing;
 use super::state::PageState;
 use super::{BodyPolicy, Roster};
 use crate::deadline::{Deadline, Passed};
@@ -63,6 +65,7 @@ pub(super) struct Setting {
     pub redactor: Arc<Redactor>,
     pub body_policy: BodyPolicy,
     pub downloads: PathBuf,
+    pub standing: Standing,
     pub closing: watch::Receiver<bool>,
 }
 
@@ -217,6 +220,7 @@ impl Collector {
             "Runtime" | "Log" => self.console_event(name, domain, session, raw),
             "Network" => self.network_event(name, session, raw),
             "Page" => self.page_event(name, session, raw),
+            "Fetch" if name == "requestPaused" => self.request_held(session, raw),
             _ => Some(()),
         }
     }

@@ -7,6 +7,7 @@
 mod actionability;
 mod ax;
 mod call;
+mod emulation;
 mod error;
 mod evaluate;
 mod fill;
@@ -27,6 +28,7 @@ mod snapshot;
 mod tests;
 mod typing;
 mod wait;
+mod web_storage;
 
 pub use call::ActionDone;
 pub use error::PageError;
@@ -41,3 +43,4 @@ pub use screenshot::{Clip, SCREENSHOT_SIDE_MAX, Screenshot, ScreenshotOptions};
 pub use scroll::{ScrollOffset, ScrollTarget};
 pub use snapshot::Snapshot;
 pub use wait::{LoadState, SelectorState};
+pub use web_storage::{Area, StorageArea, origin_of};

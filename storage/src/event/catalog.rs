@@ -569,6 +569,30 @@ events! {
         /// What was refused.
         what: Clean [Sensitive],
     }
+    /// A session's login was saved under a name; the log never holds what was saved.
+    76 "auth_state.saved" AuthStateSaved @ 1 Audit {
+        /// What: `storage`.
+        auth_kind: Symbol [Filter, Label],
+        /// Name it can be restored by.
+        auth_name: Clean [Filter],
+        /// Cookies saved.
+        cookies: u64,
+        /// Origins whose local storage was saved.
+        origins: u64,
+        /// Size of the file.
+        bytes: u64,
+    }
+    /// A saved login was given to a new session before its first call.
+    77 "auth_state.restored" AuthStateRestored @ 1 Audit {
+        /// What: `storage`.
+        auth_kind: Symbol [Filter, Label],
+        /// Name it was saved under; absent when the caller gave its content.
+        auth_name: Option<Clean> [Filter],
+        /// Cookies restored.
+        cookies: u64,
+        /// Origins whose local storage was restored.
+        origins: u64,
+    }
 
     // ---- 80..89 exports ------------------------------------------------------------------------
 
