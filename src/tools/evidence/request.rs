@@ -50,7 +50,7 @@ pub static GET_NETWORK_REQUEST: Tool = Tool {
             Field::text("part").maybe(),
             Field::any("headers").maybe(),
             Field::text("content").maybe(),
-            Field::objects("redirects").maybe(),
+            Field::any("redirects").maybe(),
             Field::objects("frames").maybe(),
         ]),
     },
