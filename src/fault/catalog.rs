@@ -251,9 +251,9 @@ faults! {
     ElementNotFound "ELEMENT_NOT_FOUND" ElementNotFound AfterCorrection ["selector"]
         "Nothing on the page matches the selector."
         "Take a snapshot and use a reference from it as `selector`; if the element is still to come, call wait_for_selector first.";
-    LocatorAmbiguous "LOCATOR_AMBIGUOUS" ElementNotFound AfterCorrection ["selector" "count"]
+    LocatorAmbiguous "LOCATOR_AMBIGUOUS" ElementNotFound AfterCorrection ["selector" "count" "candidates"]
         "The selector matches several elements and the action needs one."
-        "Make the selector narrower, or take a snapshot and use the reference of the one element that is meant.";
+        "Use the selector of the one that is meant from details.candidates, or make the selector narrower, for example with >> nth=0.";
     ElementNotActionable "ELEMENT_NOT_ACTIONABLE" ElementNotFound Backoff ["selector" "reason"]
         "The element is there but cannot be acted on."
         "Read details.reason: close what covers it, scroll, or wait with wait_for_selector until it is visible and enabled.";

@@ -1,7 +1,9 @@
 //! What goes wrong on a page or in a browser, as faults with the details callers may see.
 
+use serde_json::{Value, json};
+
 use crate::browser::CdpError;
-use crate::browser::page::PageError;
+use crate::browser::page::{Candidate, PageError};
 use crate::fault::{Code, Fault};
 use crate::tools::tool::Call;
 
@@ -14,9 +16,10 @@ fn of_page(call: &Call, error: PageError) -> Fault {
     let cause = error.to_string();
     let fault = match error {
         PageError::NotFound { selector } => Fault::new(Code::ElementNotFound).with("selector", selector),
-        PageError::Ambiguous { selector, count } => {
-            Fault::new(Code::LocatorAmbiguous).with("selector", selector).with("count", count)
-        }
+        PageError::Ambiguous { selector, count, candidates } => Fault::new(Code::LocatorAmbiguous)
+            .with("selector", selector)
+            .with("count", count)
+            .with("candidates", candidates.iter().map(candidate).collect::<Vec<_>>()),
         PageError::NotActionable { selector, reason } => {
             Fault::new(Code::ElementNotActionable).with("selector", selector).with("reason", reason)
         }
@@ -48,6 +51,11 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::Internal { reason } => return Fault::new(Code::InternalError).because(reason),
     };
     fault.because(cause)
+}
+
+/// One of several matches, with the selector that means it alone.
+fn candidate(candidate: &Candidate) -> Value {
+    json!({"element": candidate.element, "text": candidate.text, "selector": candidate.reference})
 }
 
 /// An open dialog stands in the way; the fault names what clears it.

@@ -33,6 +33,7 @@ mod navigation;
 mod packs;
 mod redaction;
 mod retention;
+mod selectors;
 mod serving;
 mod sessions;
 mod spine;

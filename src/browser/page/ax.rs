@@ -3,6 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::error::PageError;
+use super::kit::KitError;
+use crate::browser::chromium::envelope;
+use crate::browser::{Page, SessionKey};
+use crate::deadline::Deadline;
+
 /// The answer of `Accessibility.getFullAXTree` and `queryAXTree`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Nodes {
@@ -66,5 +72,29 @@ impl Node {
 
     pub(super) fn role(&self) -> &str {
         self.role.as_ref().map(Scalar::as_str).unwrap_or_default()
+    }
+}
+
+impl Page {
+    /// The nodes that a command of the accessibility domain answers with.
+    pub(super) async fn ax_nodes(
+        &self,
+        session: &SessionKey,
+        method: &str,
+        params: Value,
+        deadline: Deadline,
+    ) -> Result<Vec<Node>, KitError> {
+        let answer = match self.connection().raw_text(Some(session), method, params, deadline).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let fault = self.fault(&error, method);
+                let lost = matches!(fault, PageError::Internal { .. } | PageError::PageClosed) && self.free().is_ok();
+                return Err(if lost { KitError::Lost } else { KitError::Page(fault) });
+            }
+        };
+        match envelope::parse::<Nodes>(&answer) {
+            Some(answer) => Ok(answer.nodes),
+            None => Err(PageError::internal("the accessibility tree is not readable").into()),
+        }
     }
 }

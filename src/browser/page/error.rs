@@ -3,6 +3,7 @@
 //! A deadline is only one of these when time really ran out: an element that is absent, ambiguous or
 //! covered has its own case with its own reason, because each asks for a different next step.
 
+use super::resolve::Candidate;
 use crate::browser::state::Dialog;
 
 /// A failed page operation. Texts in it are bounded but not redacted: callers show what they allow.
@@ -12,7 +13,7 @@ pub enum PageError {
     #[error("nothing matches {selector}")]
     NotFound { selector: String },
     #[error("{count} elements match {selector}")]
-    Ambiguous { selector: String, count: u64 },
+    Ambiguous { selector: String, count: u64, candidates: Vec<Candidate> },
     /// There, but it cannot be acted on: hidden, disabled, covered, moving, detached.
     #[error("{selector} cannot be acted on: {reason}")]
     NotActionable { selector: String, reason: String },

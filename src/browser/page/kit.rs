@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use storage::ids::FrameId;
 
@@ -20,6 +21,7 @@ const SCRIPT: &str = concat!(
     "(() => {\n",
     include_str!("scripts/find.js"),
     include_str!("scripts/act.js"),
+    include_str!("scripts/look.js"),
     include_str!("scripts/kit.js"),
     "})()"
 );
@@ -163,14 +165,62 @@ impl Page {
         backend_node_id: i64,
         deadline: Deadline,
     ) -> Result<u64, KitError> {
-        const KEEP: &str = "function(node) { return node.isConnected ? this.keep(node) : 0 }";
+        let kept = self.keep_backend_nodes(frame_id, &[backend_node_id], deadline).await?;
+        kept.first().copied().ok_or(KitError::Lost)
+    }
+
+    /// Keeps several; those that are gone, or are only a field's inner parts, are left out.
+    pub(super) async fn keep_backend_nodes(
+        &self,
+        frame_id: &FrameId,
+        backend_node_ids: &[i64],
+        deadline: Deadline,
+    ) -> Result<Vec<u64>, KitError> {
+        const KEEP: &str = "function(...nodes) { return this.keepAll(nodes) }";
         let kit = self.kit(frame_id, deadline).await?;
-        let params = json!({ "backendNodeId": backend_node_id, "executionContextId": kit.context_id });
-        let node = self.kit_call(&kit.session, "DOM.resolveNode", params, deadline).await?;
-        let object_id = node["object"]["objectId"].as_str().ok_or(KitError::Lost)?;
-        let kept = self.kit_function(frame_id, KEEP, &json!([{ "objectId": object_id }]), true, deadline).await?;
-        self.connection().post(Some(&kit.session), "Runtime.releaseObject", json!({ "objectId": object_id }));
-        kept["value"].as_u64().filter(|id| *id > 0).ok_or(KitError::Lost)
+        let resolve = |node: &i64| {
+            let params = json!({
+                "backendNodeId": node, "executionContextId": kit.context_id, "objectGroup": OBJECTS,
+            });
+            self.kit_call(&kit.session, "DOM.resolveNode", params, deadline)
+        };
+        let mut objects = Vec::with_capacity(backend_node_ids.len());
+        for node in join_all(backend_node_ids.iter().map(resolve)).await {
+            match node {
+                Ok(node) => objects.extend(node["object"]["objectId"].as_str().map(|id| json!({ "objectId": id }))),
+                Err(KitError::Lost) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let kept = self.kit_function(frame_id, KEEP, &Value::Array(objects), true, deadline).await;
+        self.release_objects(frame_id);
+        let kept = kept?;
+        let ids =
+            kept["value"].as_array().map(|ids| ids.iter().filter_map(Value::as_u64).filter(|id| *id > 0).collect());
+        ids.ok_or(KitError::Lost)
+    }
+
+    /// Runs a kit action on each of several kept elements; null for those that are gone.
+    pub(super) async fn act_each(
+        &self,
+        frame_id: &FrameId,
+        ids: &[u64],
+        then: &Value,
+        deadline: Deadline,
+    ) -> Result<Vec<Value>, KitError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Asked with an id, so that a kit that has gone is told instead of being made anew.
+        let request = json!({ "id": 0, "each": ids, "then": then });
+        let mut answer = self.ask(frame_id, &request, deadline).await?;
+        match answer["values"].take() {
+            Value::Array(values) => Ok(values),
+            _ => Err(KitError::Lost),
+        }
     }
 
     pub(super) async fn kit_call(

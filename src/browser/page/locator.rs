@@ -41,6 +41,10 @@ pub enum Step {
     Nth {
         index: i64,
     },
+    /// Those of the matches so far that are visible, or those that are not.
+    Visible {
+        wanted: bool,
+    },
     Role(RoleQuery),
     Reference {
         number: u32,
@@ -95,8 +99,10 @@ impl Locator {
             }
             steps.push(step);
         }
-        if matches!(steps.first(), Some(Step::Nth { .. })) {
-            return Err("nth= needs a part before it".into());
+        match steps.first() {
+            Some(Step::Nth { .. }) => return Err("nth= needs a part before it".into()),
+            Some(Step::Visible { .. }) => return Err("visible= needs a part before it".into()),
+            _ => {}
         }
         Ok(Self { steps })
     }
@@ -184,8 +190,21 @@ impl Scan {
     }
 }
 
-const ENGINES: [&str; 12] =
-    ["css", "text", "role", "label", "placeholder", "alt", "title", "testid", "xpath", "nth", "ref", "aria-ref"];
+const ENGINES: [&str; 13] = [
+    "css",
+    "text",
+    "role",
+    "label",
+    "placeholder",
+    "alt",
+    "title",
+    "testid",
+    "xpath",
+    "nth",
+    "visible",
+    "ref",
+    "aria-ref",
+];
 
 /// The engine a part names, and what follows the equals sign.
 fn engine_of(part: &str) -> (Option<&'static str>, &str) {
@@ -221,6 +240,11 @@ fn parse_step(part: &str) -> Result<Step, String> {
         Some("nth") => match value.parse() {
             Ok(index) => Ok(Step::Nth { index }),
             Err(_) => Err(format!("nth= takes a whole number, not {value}")),
+        },
+        Some("visible") => match value {
+            "true" => Ok(Step::Visible { wanted: true }),
+            "false" => Ok(Step::Visible { wanted: false }),
+            other => Err(format!("visible= takes true or false, not {other}")),
         },
         Some("role") => Ok(Step::Role(super::role::parse(value)?)),
         Some("ref" | "aria-ref") => match reference_number(value) {
@@ -330,6 +354,8 @@ mod tests {
             ("a >> ", "empty"),
             ("nth=1", "before"),
             ("a >> nth=x", "whole number"),
+            ("visible=true", "before"),
+            ("a >> visible=yes", "true or false"),
             ("a >> e12", "first"),
             ("text=", "no value"),
             ("role=button[name=", "bracket"),

@@ -28,6 +28,7 @@ mod snapshot;
 mod tests;
 mod typing;
 mod wait;
+mod walk;
 mod web_storage;
 
 pub use call::ActionDone;
@@ -39,6 +40,7 @@ pub use kit::Memory;
 pub use locator::{Locator, SELECTOR_BYTES_MAX};
 pub use navigation::{Direction, Navigated};
 pub use pointer::{ClickOptions, MouseButton};
+pub use resolve::Candidate;
 pub use screenshot::{Clip, SCREENSHOT_SIDE_MAX, Screenshot, ScreenshotOptions};
 pub use scroll::{ScrollOffset, ScrollTarget};
 pub use snapshot::Snapshot;

@@ -6,7 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
+use serde_json::json;
 use storage::ids::FrameId;
+
+use super::kit::KitError;
+use crate::browser::{Page, SessionKey};
+use crate::deadline::Deadline;
 
 /// References of one page; beyond it those that the latest snapshot does not show are forgotten.
 const REFERENCES_MAX: usize = 50_000;
@@ -59,5 +65,35 @@ impl References {
     /// The latest snapshot's name.
     pub(super) fn snapshot_id(&self) -> Option<String> {
         (self.snapshots > 0).then(|| format!("s{}", self.snapshots))
+    }
+}
+
+impl Page {
+    /// References of kept elements, in their order; `None` for one that is gone.
+    pub(super) async fn references_of(
+        &self,
+        frame_id: &FrameId,
+        ids: &[u64],
+        deadline: Deadline,
+    ) -> Result<Vec<Option<String>>, KitError> {
+        let (session, loader_id): (SessionKey, Arc<str>) = {
+            let state = self.state();
+            let frame = state.frame(frame_id).ok_or(KitError::Lost)?;
+            (frame.session.clone(), frame.loader_id.as_deref().unwrap_or_default().into())
+        };
+        let node = async |id: &u64| {
+            let object_id = self.object_of(frame_id, *id, deadline).await?;
+            let params = json!({ "objectId": object_id });
+            let node = self.kit_call(&session, "DOM.describeNode", params, deadline).await?;
+            node["node"]["backendNodeId"].as_i64().ok_or(KitError::Lost)
+        };
+        let nodes = join_all(ids.iter().map(node)).await;
+        self.release_objects(frame_id);
+        let mut references = self.memory().references();
+        let mut number = |backend_node_id: i64| {
+            let node = NodeKey { frame_id: frame_id.clone(), loader_id: Arc::clone(&loader_id), backend_node_id };
+            format!("e{}", references.of(node))
+        };
+        Ok(nodes.into_iter().map(|node| node.ok().map(&mut number)).collect())
     }
 }

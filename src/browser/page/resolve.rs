@@ -1,18 +1,17 @@
 //! From selector to element: strict, patient while the page still moves, quick once it rests.
 //!
-//! A chain is walked part by part: parts that the kit can do go to it in one piece, roles go to the
-//! browser's accessibility engine, and a part that lands on a frame element goes on inside it.
+//! The chain itself is walked in [`super::walk`]; this side waits, judges how many matches are right,
+//! and says what there was when it is not one.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use storage::ids::FrameId;
 
-use super::ax::Nodes;
 use super::error::{PageError, SELECTOR_SHOWN_BYTES_MAX, cut};
 use super::kit::KitError;
-use super::locator::{Locator, RoleQuery, Step};
+use super::locator::{Locator, Step};
+use super::walk::Walk;
 use crate::browser::Page;
 use crate::browser::state::PageState;
 use crate::deadline::Deadline;
@@ -21,8 +20,8 @@ use crate::deadline::Deadline;
 const REST: Duration = Duration::from_millis(500);
 /// A request that has been in flight for this long is a stream and no sign of loading.
 const STREAM_AGE: Duration = Duration::from_secs(3);
-/// Elements in the middle of a chain that the next part is looked for under.
-const SCOPES_MAX: usize = 100;
+/// Matches of an ambiguous selector that are described.
+const CANDIDATES_MAX: usize = 5;
 /// Pauses between two looks at a document that changes all the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -41,16 +40,17 @@ pub(super) struct Matches {
     pub(super) frame_id: FrameId,
     pub(super) count: u64,
     pub(super) visible: u64,
-    ids: Vec<u64>,
-    value: Option<Value>,
+    pub(super) ids: Vec<u64>,
+    pub(super) value: Option<Value>,
 }
 
-/// A step of the walk.
-struct Walk<'a> {
-    frame_id: FrameId,
-    /// `None`: the frame's whole document.
-    roots: Option<Vec<u64>>,
-    steps: &'a [Step],
+/// One of several matches, so that whoever asked can tell them apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub element: String,
+    pub text: String,
+    /// A selector that means this one alone.
+    pub reference: Option<String>,
 }
 
 pub(super) fn parse(selector: &str) -> Result<Locator, PageError> {
@@ -83,7 +83,10 @@ impl Page {
                     let value = found.value.unwrap_or(Value::Null);
                     return Ok(Element { frame_id: found.frame_id, id: *id, value });
                 }
-                (count, _) => return Err(PageError::Ambiguous { selector: shown(), count }),
+                (count, _) => {
+                    let candidates = self.candidates(&found, deadline).await;
+                    return Err(PageError::Ambiguous { selector: shown(), count, candidates });
+                }
             }
         }
     }
@@ -106,7 +109,7 @@ impl Page {
                     walk = Walk { frame_id, roots: Some(vec![id]), steps: &walk.steps[1..] };
                 }
                 Step::Role(query) => {
-                    if let Some(done) = self.walk_role(&mut walk, query, count_visible, deadline).await? {
+                    if let Some(done) = self.walk_role(selector, &mut walk, query, deadline).await? {
                         return Ok(done);
                     }
                 }
@@ -133,11 +136,9 @@ impl Page {
     ) -> Result<Matches, KitError> {
         let ids = walk.roots.unwrap_or_default();
         let mut found = Matches { frame_id: walk.frame_id, count: ids.len() as u64, visible: 0, ids, value: None };
-        let looks = if count_visible { found.ids.as_slice() } else { &[] };
-        for id in looks {
-            let request = json!({ "id": id, "then": { "action": "state" } });
-            let answer = self.ask(&found.frame_id, &request, deadline).await?;
-            found.visible += u64::from(answer["value"]["visible"] == true);
+        if count_visible {
+            let states = self.act_each(&found.frame_id, &found.ids, &json!({ "action": "state" }), deadline).await?;
+            found.visible = states.iter().filter(|state| state["visible"] == true).count() as u64;
         }
         if let ([id], Some(then)) = (found.ids.as_slice(), then) {
             found.value = Some(self.act(&found.frame_id, *id, then, deadline).await?);
@@ -160,173 +161,20 @@ impl Page {
         Ok(answer["value"].take())
     }
 
-    /// Gives the kit as many steps as it can do. `Some` when these were the last ones.
-    async fn walk_script(
-        &self,
-        selector: &str,
-        walk: &mut Walk<'_>,
-        then: Option<&Value>,
-        count_visible: bool,
-        deadline: Deadline,
-    ) -> Result<Option<Matches>, KitError> {
-        let scripted =
-            walk.steps.iter().take_while(|step| !matches!(step, Step::Role(_) | Step::Reference { .. })).count();
-        let last = scripted == walk.steps.len();
-        let request = json!({
-            "steps": &walk.steps[..scripted],
-            "roots": walk.roots,
-            "keep": if last { 1 } else { SCOPES_MAX },
-            "then": if last { then } else { None },
-            "count_visible": count_visible && last,
-        });
-        let answer = self.ask(&walk.frame_id, &request, deadline).await?;
-        if answer["lost"] == true {
-            return Err(KitError::Lost);
-        }
-        if let Some(reason) = answer["invalid"].as_str() {
-            let selector = cut(selector, SELECTOR_SHOWN_BYTES_MAX);
-            return Err(PageError::InvalidSelector { selector, reason: cut(reason, SELECTOR_SHOWN_BYTES_MAX) }.into());
-        }
-        if let Some(id) = answer["enter"].as_u64() {
-            let consumed = usize::try_from(answer["consumed"].as_u64().unwrap_or(0)).unwrap_or(0).min(scripted);
-            walk.steps = &walk.steps[consumed..];
-            walk.frame_id = self.frame_held(&walk.frame_id, id, deadline).await?.ok_or(KitError::Lost)?;
-            walk.roots = None;
-            return Ok(None);
-        }
-        let ids: Vec<u64> =
-            answer["ids"].as_array().map(|ids| ids.iter().filter_map(Value::as_u64).collect()).unwrap_or_default();
-        if last {
-            let count = answer["count"].as_u64().unwrap_or(0);
-            let visible = answer["visible"].as_u64().unwrap_or(0);
-            let value = answer.get("value").cloned();
-            return Ok(Some(Matches { frame_id: walk.frame_id.clone(), count, visible, ids, value }));
-        }
-        walk.roots = Some(ids);
-        walk.steps = &walk.steps[scripted..];
-        Ok(None)
-    }
-
-    /// The frame that a kept element holds, when it is a frame's element.
-    async fn frame_held(&self, frame_id: &FrameId, id: u64, deadline: Deadline) -> Result<Option<FrameId>, KitError> {
-        let kit = self.kit(frame_id, deadline).await?;
-        let object_id = self.object_of(frame_id, id, deadline).await?;
-        let node = self.kit_call(&kit.session, "DOM.describeNode", json!({ "objectId": object_id }), deadline).await?;
-        self.release_objects(frame_id);
-        let Some(inside) = node["node"]["frameId"].as_str().filter(|_| is_frame(&node["node"]["nodeName"])) else {
-            return Ok(None);
+    /// What the first few matches are. Empty where the page is already elsewhere.
+    async fn candidates(&self, found: &Matches, deadline: Deadline) -> Vec<Candidate> {
+        let ids = &found.ids[..found.ids.len().min(CANDIDATES_MAX)];
+        let then = json!({ "action": "identify" });
+        let Ok(words) = self.act_each(&found.frame_id, ids, &then, deadline).await else { return Vec::new() };
+        let references = self.references_of(&found.frame_id, ids, deadline).await.unwrap_or_default();
+        let text = |words: &Value, key: &str| words[key].as_str().unwrap_or_default().to_owned();
+        let mut references = references.into_iter();
+        let candidate = |words: &Value| Candidate {
+            element: text(words, "element"),
+            text: text(words, "text"),
+            reference: references.next().flatten(),
         };
-        let inside = FrameId::from(inside);
-        let known = self.state().frame(&inside).is_some();
-        known.then_some(Some(inside)).ok_or(KitError::Lost)
-    }
-
-    /// Does one role part. `Some` when it was the last one and matched several elements: then their
-    /// number is all that matters.
-    async fn walk_role(
-        &self,
-        walk: &mut Walk<'_>,
-        query: &RoleQuery,
-        count_visible: bool,
-        deadline: Deadline,
-    ) -> Result<Option<Matches>, KitError> {
-        if let Some([id]) = walk.roots.as_deref()
-            && let Some(inside) = self.frame_held(&walk.frame_id, *id, deadline).await?
-        {
-            walk.frame_id = inside;
-            walk.roots = None;
-        }
-        let nodes = self.role_nodes(walk, query, deadline).await?;
-        let frame_id = walk.frame_id.clone();
-        walk.steps = &walk.steps[1..];
-        if walk.steps.is_empty() && nodes.len() > 1 && !count_visible {
-            let count = nodes.len() as u64;
-            return Ok(Some(Matches { frame_id, count, visible: 0, ids: Vec::new(), value: None }));
-        }
-        let mut ids = Vec::new();
-        for node in nodes.into_iter().take(SCOPES_MAX) {
-            match self.keep_backend_node(&frame_id, node, deadline).await {
-                Ok(id) => ids.push(id),
-                // It went while the others were looked at.
-                Err(KitError::Lost) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        walk.roots = Some(ids);
-        Ok(None)
-    }
-
-    /// The browser's numbers of the nodes below the walk's roots that `query` matches.
-    async fn role_nodes(&self, walk: &Walk<'_>, query: &RoleQuery, deadline: Deadline) -> Result<Vec<i64>, KitError> {
-        let mut objects = Vec::new();
-        match &walk.roots {
-            None => objects.push(self.document_of(&walk.frame_id, deadline).await?),
-            Some(ids) => {
-                for id in ids {
-                    objects.push(self.object_of(&walk.frame_id, *id, deadline).await?);
-                }
-            }
-        }
-        let mut nodes = Vec::new();
-        let mut seen = HashSet::new();
-        for object_id in objects {
-            let found = self.query_role(&walk.frame_id, &object_id, query, deadline).await?;
-            nodes.extend(found.into_iter().filter(|node| seen.insert(*node)));
-        }
-        self.release_objects(&walk.frame_id);
-        Ok(nodes)
-    }
-
-    async fn document_of(&self, frame_id: &FrameId, deadline: Deadline) -> Result<String, KitError> {
-        const DOCUMENT: &str = "function() { return document }";
-        let object = self.kit_function(frame_id, DOCUMENT, &json!([]), false, deadline).await?;
-        object["objectId"].as_str().map(str::to_owned).ok_or(KitError::Lost)
-    }
-
-    async fn query_role(
-        &self,
-        frame_id: &FrameId,
-        object_id: &str,
-        query: &RoleQuery,
-        deadline: Deadline,
-    ) -> Result<Vec<i64>, KitError> {
-        let kit = self.kit(frame_id, deadline).await?;
-        let mut params = json!({ "objectId": object_id, "role": query.native_role() });
-        if let Some(name) = query.exact_name() {
-            params["accessibleName"] = name.into();
-        }
-        let answer = self.kit_call(&kit.session, "Accessibility.queryAXTree", params, deadline).await?;
-        let nodes: Nodes = serde_json::from_value(answer).map_err(|error| PageError::internal(error.to_string()))?;
-        Ok(nodes.nodes.iter().filter(|node| query.matches(node)).filter_map(|node| node.backend_node_id).collect())
-    }
-
-    /// The element that a snapshot reference stands for.
-    async fn referenced(&self, number: u32, deadline: Deadline) -> Result<(FrameId, u64), KitError> {
-        let (node, snapshot_id) = {
-            let references = self.memory().references();
-            (references.node(number), references.snapshot_id())
-        };
-        let stale = || {
-            KitError::Page(PageError::StaleRef { reference: format!("e{number}"), snapshot_id: snapshot_id.clone() })
-        };
-        let node = node.ok_or_else(stale)?;
-        let holds = self
-            .state()
-            .frame(&node.frame_id)
-            .is_some_and(|frame| frame.loader_id.as_deref() == Some(&*node.loader_id));
-        if !holds {
-            return Err(stale());
-        }
-        match self.keep_backend_node(&node.frame_id, node.backend_node_id, deadline).await {
-            Ok(id) => Ok((node.frame_id, id)),
-            // The kit may be the lost one, not the node: it is made anew, and asked once more.
-            Err(KitError::Lost) => match self.keep_backend_node(&node.frame_id, node.backend_node_id, deadline).await {
-                Ok(id) => Ok((node.frame_id, id)),
-                Err(KitError::Lost) => Err(stale()),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
-        }
+        words.iter().map(candidate).collect()
     }
 
     /// Waits until the frame's document changes (`false`) or has come to rest (`true`).
@@ -346,10 +194,6 @@ impl Page {
         }
         Ok(network_rests(&self.state()))
     }
-}
-
-fn is_frame(name: &Value) -> bool {
-    matches!(name.as_str(), Some("IFRAME" | "FRAME" | "iframe" | "frame"))
 }
 
 /// Whether the page has loaded and waits for nothing from the network.

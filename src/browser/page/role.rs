@@ -5,9 +5,28 @@ use serde_json::Value;
 
 use super::ax::Node;
 use super::locator::{NameMatch, RoleQuery, pattern_of, unquote};
+use super::snapshot::squeeze;
 
 /// Accessible properties that may be asked for.
 const PROPERTIES: [&str; 7] = ["checked", "disabled", "expanded", "level", "pressed", "selected", "focused"];
+/// Roles that Chromium calls otherwise, or makes finer differences within.
+const NATIVE_ROLES: &[(&str, &[&str])] = &[
+    ("img", &["image", "SvgRoot"]),
+    ("image", &["image", "SvgRoot"]),
+    ("presentation", &["none"]),
+    ("textbox", &["textbox", "Date", "DateTime", "InputTime", "ColorWell"]),
+    ("list", &["list", "DescriptionList"]),
+    ("term", &["term", "DescriptionListTerm"]),
+    ("definition", &["definition", "DescriptionListDetail"]),
+    ("option", &["option", "MenuListOption"]),
+    ("summary", &["DisclosureTriangle", "DisclosureTriangleGrouped"]),
+    ("iframe", &["Iframe", "IframePresentational"]),
+    ("math", &["math", "MathMLMath"]),
+    ("figcaption", &["Figcaption"]),
+    ("canvas", &["Canvas"]),
+    ("video", &["Video"]),
+    ("audio", &["Audio"]),
+];
 /// Filters of one role part.
 const FILTERS_MAX: usize = 16;
 
@@ -86,32 +105,22 @@ fn name_match(value: &str) -> Result<NameMatch, String> {
 }
 
 impl RoleQuery {
-    /// The name to hand to the browser's own search, when it can compare it by itself.
-    pub(super) fn exact_name(&self) -> Option<&str> {
-        match &self.name {
-            Some(NameMatch::Exact(name)) => Some(name),
-            _ => None,
-        }
-    }
-
-    /// Chromium's word for the role.
-    pub(super) fn native_role(&self) -> &str {
-        match self.role.as_str() {
-            "img" => "image",
-            "presentation" => "none",
-            other => other,
-        }
+    /// Chromium's words for the role: several where agents know but one, as in snapshots.
+    pub(super) fn native_roles(&self) -> Vec<&str> {
+        let role = self.role.as_str();
+        NATIVE_ROLES.iter().find(|(known, _)| *known == role).map_or_else(|| vec![role], |(_, native)| native.to_vec())
     }
 
     pub(super) fn matches(&self, node: &Node) -> bool {
         if node.ignored {
             return false;
         }
-        let name = node.name.as_ref().map(super::ax::Scalar::text).unwrap_or_default();
+        // As snapshots show it.
+        let name = squeeze(&node.name.as_ref().map(super::ax::Scalar::text).unwrap_or_default());
         let named = match &self.name {
             None => true,
-            Some(NameMatch::Exact(wanted)) => *wanted == name,
-            Some(NameMatch::AnyCase(wanted)) => wanted.to_lowercase() == name.to_lowercase(),
+            Some(NameMatch::Exact(wanted)) => squeeze(wanted) == name,
+            Some(NameMatch::AnyCase(wanted)) => squeeze(wanted).to_lowercase() == name.to_lowercase(),
             Some(NameMatch::Pattern(pattern)) => regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(&name)),
         };
         named && self.properties.iter().all(|(key, wanted)| property_is(node, key, wanted))
@@ -136,8 +145,8 @@ mod tests {
         let query = parse("button[name=\"Save ] all\"][disabled=false][level=2]").expect("valid");
         assert_eq!(query.role, "button");
         let escaped = parse(r#"button[name="a \"] b"]"#).expect("valid");
-        assert_eq!(escaped.exact_name(), Some("a \"] b"));
-        assert_eq!(query.exact_name(), Some("Save ] all"));
+        assert_eq!(escaped.name, Some(NameMatch::Exact("a \"] b".into())));
+        assert_eq!(query.name, Some(NameMatch::Exact("Save ] all".into())));
         assert_eq!(query.properties, [("disabled".into(), "false".into()), ("level".into(), "2".into())]);
         assert_eq!(parse("link[name=\"a\" i]").expect("valid").name, Some(NameMatch::AnyCase("a".into())));
         assert_eq!(parse("link[name=/^a/i]").expect("valid").name, Some(NameMatch::Pattern("(?i)^a".into())));

@@ -13,11 +13,22 @@ const pages = {
   },
 };
 
+const onKept = (id, then) => {
+  const element = kept.get(id);
+  return element ? actions[then.action](element, then) : null;
+};
+
 return {
   keep,
+  // Elements of a field's own inner tree are parts of the field, and no elements of the page.
+  keepAll: (nodes) => nodes.map((node) => {
+    const host = node.getRootNode().host;
+    return node.isConnected && !(host && host.nodeName === "INPUT") ? keep(node) : 0;
+  }),
   get: (id) => kept.get(id),
   async run(request) {
     if (request.page) return pages[request.page](request);
+    if (request.each) return { lost: false, values: await Promise.all(request.each.map((id) => onKept(id, request.then))) };
     let target = request.id;
     const answer = {};
     if (request.steps) {
@@ -26,6 +37,7 @@ return {
       answer.count = result.found.length;
       answer.visible = request.count_visible ? result.found.filter(visible).length : 0;
       answer.ids = result.found.slice(0, request.keep).map(keep);
+      if (result.several) answer.several = true;
       if (answer.count !== 1 || !request.then) return answer;
       target = answer.ids[0];
     }

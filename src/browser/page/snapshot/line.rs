@@ -83,7 +83,7 @@ fn join_texts(lines: &mut [Line]) {
 }
 
 /// `text` with every run of white space as one space and none at the ends.
-pub(super) fn squeeze(text: &str) -> String {
+pub(in crate::browser::page) fn squeeze(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {

@@ -7,17 +7,20 @@ mod line;
 mod render;
 mod yaml;
 
+pub(super) use line::squeeze;
+#[cfg(test)]
+pub(super) use render::plain;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use storage::ids::FrameId;
 
-use super::ax::{Node, Nodes};
+use super::ax::Node;
 use super::error::PageError;
 use super::kit::KitError;
 use super::references::NodeKey;
-use crate::browser::chromium::envelope;
 use crate::browser::{Page, SessionKey};
 use crate::deadline::Deadline;
 
@@ -115,18 +118,7 @@ impl Page {
             owners.insert((parent.clone(), backend_node_id), frame.frame_id.clone());
         }
         let params = json!({ "frameId": frame.frame_id.as_str() });
-        let answer =
-            self.connection().raw_text(Some(&frame.session), "Accessibility.getFullAXTree", params, deadline).await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                let fault = self.fault(&error, "Accessibility.getFullAXTree");
-                let lost = matches!(fault, PageError::Internal { .. } | PageError::PageClosed) && self.free().is_ok();
-                return Err(if lost { KitError::Lost } else { KitError::Page(fault) });
-            }
-        };
-        let Nodes { nodes } =
-            envelope::parse(&answer).ok_or_else(|| PageError::internal("the tree is not readable"))?;
+        let nodes = self.ax_nodes(&frame.session, "Accessibility.getFullAXTree", params, deadline).await?;
         Ok(FrameTree { frame_id: frame.frame_id.clone(), loader_id: Arc::clone(&frame.loader_id), nodes })
     }
 

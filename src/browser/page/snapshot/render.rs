@@ -154,15 +154,17 @@ fn shown(node: &Node) -> Shown<'_> {
         "generic" | "SvgRoot" => Shown::Through,
         "group" => Shown::Through,
         "image" if !named => Shown::Through,
+        role if role.starts_with("MathML") && role != "MathMLMath" => Shown::Through,
         other => Shown::As(plain(other)),
     }
 }
 
 /// The word that agents know for a role of Chromium's.
-fn plain(role: &str) -> &str {
+pub(in crate::browser::page) fn plain(role: &str) -> &str {
     match role {
         "image" | "SvgRoot" => "img",
         "Iframe" | "IframePresentational" => "iframe",
+        "MathMLMath" => "math",
         "DisclosureTriangle" | "DisclosureTriangleGrouped" => "summary",
         "MenuListOption" => "option",
         "DescriptionList" => "list",

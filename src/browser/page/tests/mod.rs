@@ -6,6 +6,7 @@ mod acting;
 mod evaluating;
 mod going;
 mod looking;
+mod naming;
 mod site;
 
 use std::path::PathBuf;
