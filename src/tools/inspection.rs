@@ -1,7 +1,7 @@
-//! `screenshot`, `snapshot`, `get_content`, `evaluate`.
+//! `screenshot`, `get_content`, `evaluate`.
 
 use serde_json::{Value, json};
-use storage::event::catalog::{ScreenshotTaken, SnapshotTaken};
+use storage::event::catalog::ScreenshotTaken;
 use storage::event::{Context, Draft};
 
 use super::faults;
@@ -97,36 +97,6 @@ fn file_path(call: &Call, asked: &str) -> Result<std::path::PathBuf, Fault> {
 
 fn context(call: &Call, page: &Page) -> Result<Context, Fault> {
     Ok(Context { page_id: Some(page.page_id().clone()), ..call.session()?.scope.context() })
-}
-
-pub static SNAPSHOT: Tool = Tool {
-    facts: ToolFacts {
-        name: "snapshot",
-        title: "Snapshot",
-        text: "The page's accessibility tree as YAML, frames included; its refs (e12) serve as selectors.",
-        pack: Pack::Inspection,
-        effect: Effect::READ,
-        lane: Lane::Session,
-        parameters: &[SESSION, TAB],
-        returns: Returns::Object(&[SESSION_ID, URL, Field::text("tree"), Field::text("snapshot_id")]),
-    },
-    run: |call| Box::pin(snapshot(call)),
-};
-
-async fn snapshot(call: Call) -> Result<Output, Fault> {
-    let page = call.page()?;
-    let taken = page.snapshot(call.deadline).await.map_err(faults::page(&call))?;
-    let _ = call.browser()?.refresh_titles(call.deadline.within(super::tabs::TITLES_WAIT)).await;
-    let event = SnapshotTaken { references: taken.references, bytes: taken.tree.len() as u64 };
-    call.gateway.journal.record(vec![Draft::new(&context(&call, &page)?, &event)]);
-    Ok(Output::value(json!({
-        "session_id": call.arguments.text("session_id"),
-        "url": taken.url,
-        "title": page.title(),
-        "tree": taken.tree,
-        "snapshot_id": taken.snapshot_id,
-        "references": taken.references,
-    })))
 }
 
 pub static GET_CONTENT: Tool = Tool {

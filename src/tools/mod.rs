@@ -3,6 +3,7 @@
 mod dialogs;
 mod evidence;
 mod faults;
+mod frozen;
 mod inspection;
 mod instances;
 mod interaction;
@@ -11,6 +12,7 @@ mod launch_arguments;
 mod lifecycle;
 mod navigation;
 pub mod offer;
+mod snapshot;
 mod tabs;
 pub mod tool;
 mod waits;
@@ -43,7 +45,7 @@ pub static TOOLS: &[&Tool] = &[
     &interaction::HOVER,
     &interaction::SCROLL,
     &inspection::SCREENSHOT,
-    &inspection::SNAPSHOT,
+    &snapshot::SNAPSHOT,
     &inspection::GET_CONTENT,
     &inspection::EVALUATE,
     &waits::WAIT_FOR_SELECTOR,

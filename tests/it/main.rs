@@ -36,6 +36,7 @@ mod retention;
 mod selectors;
 mod serving;
 mod sessions;
+mod snapshots;
 mod spine;
 mod tidy;
 mod torture;

@@ -43,6 +43,6 @@ pub use pointer::{ClickOptions, MouseButton};
 pub use resolve::Candidate;
 pub use screenshot::{Clip, SCREENSHOT_SIDE_MAX, Screenshot, ScreenshotOptions};
 pub use scroll::{ScrollOffset, ScrollTarget};
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, SnapshotOptions};
 pub use wait::{LoadState, SelectorState};
 pub use web_storage::{Area, StorageArea, origin_of};

@@ -17,6 +17,8 @@ pub(super) struct Line {
     pub(super) text: String,
     /// The node whose child a text is; texts of one node belong together.
     pub(super) parent: (usize, usize),
+    /// Something that an agent can act on.
+    pub(super) interactive: bool,
     /// Dropped by a rule.
     pub(super) gone: bool,
 }

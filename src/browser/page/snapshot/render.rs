@@ -6,17 +6,46 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use storage::ids::FrameId;
 
-use super::FrameTree;
 use super::line::{Line, shorten, squeeze};
-use super::yaml;
+use super::select::select;
+use super::{FrameTree, SnapshotOptions, yaml};
 use crate::browser::page::ax::{Node, Scalar};
 
 /// A name or a value in a snapshot, in characters.
 const NAME_CHARACTERS_MAX: usize = 1000;
 
+/// What stands for a value that nobody should see.
+const HIDDEN: &str = "[hidden]";
+/// Levels inside a field at which its text is looked for.
+const MASK_DEPTH_MAX: usize = 4;
+/// Roles that an agent can act on, in the words of [`plain`].
+const INTERACTIVE: [&str; 19] = [
+    "button",
+    "checkbox",
+    "combobox",
+    "gridcell",
+    "link",
+    "listbox",
+    "menuitem",
+    "menuitemcheckbox",
+    "menuitemradio",
+    "option",
+    "radio",
+    "searchbox",
+    "slider",
+    "spinbutton",
+    "summary",
+    "switch",
+    "tab",
+    "textbox",
+    "treeitem",
+];
+
 pub(super) struct Rendered {
     pub(super) text: String,
     pub(super) references: u64,
+    /// Lines that the options left out.
+    pub(super) omitted: u64,
 }
 
 /// What becomes of a node.
@@ -40,6 +69,7 @@ struct Visit {
 /// Renders the first tree, with the others where their frames' elements are.
 pub(super) fn render(
     trees: &[FrameTree],
+    options: &SnapshotOptions,
     inside: &dyn Fn(&FrameId, i64) -> Option<usize>,
     number: &mut dyn FnMut(&FrameTree, i64) -> u32,
 ) -> Rendered {
@@ -59,7 +89,8 @@ pub(super) fn render(
         if std::mem::replace(&mut visited[visit.tree][visit.node], true) {
             continue;
         }
-        let (line, below) = line_of(node, &visit, tree, number);
+        let masked = || masked(tree, &places[visit.tree], node);
+        let (line, below) = line_of(node, &visit, &masked, &mut |backend| number(tree, backend));
         let (depth, leaf) = match below {
             Below::Nothing => (0, true),
             Below::At(depth) => (depth, false),
@@ -77,8 +108,9 @@ pub(super) fn render(
         visits.extend(children.map(|child| Visit { tree: visit.tree, node: *child, depth, parent: here }));
     }
     shorten(&mut lines);
+    let omitted = select(&mut lines, options);
     let references = lines.iter().filter(|line| !line.gone && line.reference.is_some()).count() as u64;
-    Rendered { text: yaml::write(&lines), references }
+    Rendered { text: yaml::write(&lines), references, omitted }
 }
 
 fn places(tree: &FrameTree) -> HashMap<&str, usize> {
@@ -93,8 +125,8 @@ enum Below {
 fn line_of(
     node: &Node,
     visit: &Visit,
-    tree: &FrameTree,
-    number: &mut dyn FnMut(&FrameTree, i64) -> u32,
+    masked: &dyn Fn() -> bool,
+    number: &mut dyn FnMut(i64) -> u32,
 ) -> (Option<Line>, Below) {
     let role = match shown(node) {
         Shown::Not => return (None, Below::Nothing),
@@ -107,8 +139,13 @@ fn line_of(
         Shown::As(role) => role,
     };
     let name = cut(&squeeze(node.name.as_ref().map(Scalar::as_str).unwrap_or_default()));
-    let value = value_of(node, role);
-    let reference = node.backend_node_id.filter(|_| referable(node, role)).map(|backend| number(tree, backend));
+    // What is inside a field is its value once more, and a password's dots.
+    let leaf = matches!(role, "textbox" | "searchbox" | "spinbutton" | "slider" | "progressbar" | "meter");
+    let mut value = value_of(node, role);
+    if leaf && !value.is_empty() && masked() {
+        value = HIDDEN.into();
+    }
+    let reference = node.backend_node_id.filter(|_| referable(node, role)).map(&mut *number);
     let line = Line {
         depth: visit.depth,
         role: role.to_ascii_lowercase(),
@@ -117,10 +154,9 @@ fn line_of(
         states: states(node),
         text: value,
         parent: visit.parent,
+        interactive: reference.is_some() && (INTERACTIVE.contains(&role) || node.flag("focusable")),
         gone: false,
     };
-    // What is inside a field is its value once more, and a password's dots.
-    let leaf = matches!(role, "textbox" | "searchbox" | "spinbutton" | "slider" | "progressbar" | "meter");
     (Some(line), if leaf { Below::Nothing } else { Below::At(visit.depth + 1) })
 }
 
@@ -210,10 +246,29 @@ fn value_of(node: &Node, role: &str) -> String {
         return String::new();
     }
     // Chromium shows a password as dots, one a letter: even their number says too much.
-    if value.chars().all(|letter| matches!(letter, '\u{2022}' | '\u{25cf}' | '*')) {
-        return "[hidden]".into();
+    if is_mask(&value) {
+        return HIDDEN.into();
     }
     cut(&squeeze(&value))
+}
+
+fn is_mask(text: &str) -> bool {
+    text.chars().all(|letter| matches!(letter, '\u{2022}' | '\u{25cf}' | '\u{25a0}' | '\u{25e6}' | '*'))
+}
+
+/// Whether a field shows dots in place of its value, which the tree tells all the same.
+fn masked(tree: &FrameTree, places: &HashMap<&str, usize>, field: &Node) -> bool {
+    let mut inside = field;
+    for _ in 0..MASK_DEPTH_MAX {
+        let first = inside.child_ids.first().and_then(|id| places.get(id.as_str()));
+        let Some(child) = first.and_then(|at| tree.nodes.get(*at)) else { return false };
+        let text = child.name.as_ref().map(Scalar::as_str).unwrap_or_default();
+        if child.role() == "StaticText" {
+            return !text.is_empty() && is_mask(text);
+        }
+        inside = child;
+    }
+    false
 }
 
 fn states(node: &Node) -> String {
@@ -272,7 +327,8 @@ mod tests {
     }
 
     fn text(nodes: &str) -> String {
-        render(&[tree(nodes)], &|_, _| None, &mut |_, backend| u32::try_from(backend).unwrap_or(0)).text
+        let options = SnapshotOptions::default();
+        render(&[tree(nodes)], &options, &|_, _| None, &mut |_, backend| u32::try_from(backend).unwrap_or(0)).text
     }
 
     const ROOT: &str =
