@@ -111,8 +111,16 @@ impl RoleQuery {
         NATIVE_ROLES.iter().find(|(known, _)| *known == role).map_or_else(|| vec![role], |(_, native)| native.to_vec())
     }
 
+    /// The name to hand to the browser's own search, when it can compare it by itself.
+    pub(super) fn exact_name(&self) -> Option<&str> {
+        match &self.name {
+            Some(NameMatch::Exact(name)) => Some(name),
+            _ => None,
+        }
+    }
+
     pub(super) fn matches(&self, node: &Node) -> bool {
-        if node.ignored {
+        if node.ignored || !self.native_roles().contains(&node.role()) {
             return false;
         }
         // As snapshots show it.

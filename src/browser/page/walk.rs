@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 use storage::ids::FrameId;
 
+use super::ax::Node;
 use super::error::{PageError, SELECTOR_SHOWN_BYTES_MAX, cut};
 use super::kit::KitError;
 use super::locator::{RoleQuery, Step};
@@ -17,6 +18,8 @@ use crate::deadline::Deadline;
 
 /// Elements in the middle of a chain that the next part is looked for under.
 const SCOPES_MAX: usize = 1000;
+
+const QUERY: &str = "Accessibility.queryAXTree";
 
 /// A step of the walk.
 pub(super) struct Walk<'a> {
@@ -158,12 +161,23 @@ impl Page {
         deadline: Deadline,
     ) -> Result<Vec<i64>, KitError> {
         let session = self.kit(frame_id, deadline).await?.session.clone();
+        let matching = |nodes: Vec<Node>| {
+            nodes.iter().filter(|node| query.matches(node)).filter_map(|node| node.backend_node_id).collect::<Vec<_>>()
+        };
+        // The browser's own comparison sends little, but it leaves out part of what file inputs are called.
+        let compares =
+            query.role != "button" || self.ask(frame_id, &json!({ "page": "files" }), deadline).await? == false;
+        if let Some(name) = query.exact_name().filter(|_| compares) {
+            let params = json!({ "objectId": object_id, "accessibleName": name });
+            let found = matching(self.ax_nodes(&session, QUERY, params, deadline).await?);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
         let mut found = Vec::new();
         for role in query.native_roles() {
-            // Names are compared here: the browser's own comparison leaves out part of some names.
             let params = json!({ "objectId": object_id, "role": role });
-            let nodes = self.ax_nodes(&session, "Accessibility.queryAXTree", params, deadline).await?;
-            found.extend(nodes.iter().filter(|node| query.matches(node)).filter_map(|node| node.backend_node_id));
+            found.extend(matching(self.ax_nodes(&session, QUERY, params, deadline).await?));
         }
         Ok(found)
     }

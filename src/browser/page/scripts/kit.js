@@ -2,6 +2,10 @@
 
 const pages = {
   rest,
+  // Whether there are file inputs, whose names are put together in a way of their own.
+  files() {
+    return roots(document).some((root) => root.querySelector("input[type=file]"));
+  },
   content() {
     const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
     return (type + (document.documentElement ? document.documentElement.outerHTML : "")).toWellFormed();
