@@ -73,8 +73,8 @@ fn nothing(name: &str, erased: &Erased) -> String {
 fn tell(name: &str, erased: &Erased, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "{name} is erased: {} events in {} segments, {} artifacts of {} bytes",
-        erased.events, erased.segments, erased.artifacts, erased.artifact_bytes
+        "{name} is erased: {} events in {} segments, {} artifacts of {} bytes, {} files",
+        erased.events, erased.segments, erased.artifacts, erased.artifact_bytes, erased.files
     )?;
     writeln!(out, "The index is made again when the server starts.")?;
     writeln!(
@@ -97,6 +97,7 @@ fn as_json(erased: &Erased) -> serde_json::Value {
         "segments": erased.segments,
         "artifacts": erased.artifacts,
         "artifact_bytes": erased.artifact_bytes,
+        "files": erased.files,
         "out_of_reach": erased.paths,
         "left_alone": erased.beside,
     })

@@ -16,11 +16,11 @@ use crate::artifact::ArtifactStore;
 use crate::event::catalog::LogRemoved;
 use crate::event::codec::ContextField;
 use crate::event::removed::{Portion, from_json, to_json};
-use crate::event::{Clean, Context, Draft, EventView, Kind, Payload, ValueRef};
-use crate::limits::ERASURE_PATHS_MAX;
+use crate::event::{Clean, Context, Draft, EventView, Payload};
 use crate::log::{Log, SegmentFacts};
 use crate::shred::{shred, shred_directory};
 use crate::upkeep::announced::Announced;
+use crate::upkeep::files::{self, Files};
 use crate::upkeep::inventory::Inventory;
 use crate::upkeep::plan::Reason;
 use crate::upkeep::rewriting::Rewriting;
@@ -46,6 +46,8 @@ pub struct Erased {
     pub segments: u64,
     pub artifacts: u64,
     pub artifact_bytes: u64,
+    /// Files that the subject's calls had written in the data directory.
+    pub files: u64,
     /// Files that calls of the subject's were asked to write, and that nobody here can vouch for.
     pub paths: Vec<String>,
     /// Browser profiles and exports in the data directory, which are left alone.
@@ -77,9 +79,10 @@ pub fn erase(data_dir: &Path, log: &Log, erasure: &Erasure) -> Result<Erased, St
         mark,
         search: Search::default(),
         latest: HashMap::new(),
+        files: Files::default(),
         erased: Erased::default(),
     };
-    if !eraser.run()? {
+    if !eraser.run(data_dir)? {
         return Ok(eraser.erased);
     }
     for copies in ["index", "run"] {
@@ -87,26 +90,8 @@ pub fn erase(data_dir: &Path, log: &Log, erasure: &Erasure) -> Result<Erased, St
     }
     remove_torn(&data_dir.join("log"))?;
     eraser.remove_unnamed(&artifacts)?;
-    eraser.erased.beside = beside(data_dir)?;
+    eraser.erased.beside = files::beside(data_dir)?;
     Ok(eraser.erased)
-}
-
-/// Profiles that browsers go on using, and exports: files of the data directory that may tell of anybody.
-fn beside(data_dir: &Path) -> Result<Vec<String>, StorageError> {
-    let mut found = Vec::new();
-    for directory in ["profiles", "exports"].map(|name| data_dir.join(name)) {
-        let entries = match std::fs::read_dir(&directory) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            entries => entries.map_err(StorageError::io("list", &directory))?,
-        };
-        for entry in entries {
-            let path = entry.map_err(StorageError::io("list", &directory))?.path();
-            found.push(path.display().to_string());
-        }
-    }
-    found.sort();
-    found.truncate(ERASURE_PATHS_MAX);
-    Ok(found)
 }
 
 struct Eraser<'a> {
@@ -116,6 +101,7 @@ struct Eraser<'a> {
     search: Search,
     /// The number of the announcement that counts, of those known by the same.
     latest: HashMap<Known, u64>,
+    files: Files,
     erased: Erased,
 }
 
@@ -133,19 +119,23 @@ struct Selection {
 
 impl Eraser<'_> {
     /// False when nothing of the subject is on record, nor an erasure of it that may have been cut short.
-    fn run(&mut self) -> Result<bool, StorageError> {
+    fn run(&mut self, data_dir: &Path) -> Result<bool, StorageError> {
         let log = self.rewriting.log.clone();
         self.rewriting.announced.settle(&log, &self.rewriting.runtime)?;
         self.rewriting.runtime.block_on(log.roll())?;
         let reader = log.reader();
         reader.scan(reader.first_seq(), &|_| true, &mut |view| {
-            self.search.learn(&self.erasure.subject, view);
+            if self.search.learn(&self.erasure.subject, view) {
+                self.files.learn(view);
+            }
             self.learn_announcement(view);
             ControlFlow::Continue(())
         })?;
         if !self.search.found && self.erased.earlier.is_empty() {
             return Ok(false);
         }
+        // While the events still say which they are.
+        self.files.remove(data_dir, &mut self.erased)?;
         self.search.again();
         for facts in reader.segments()? {
             let Some(last_seq) = facts.last_seq else { break };
@@ -177,7 +167,6 @@ impl Eraser<'_> {
             if self.search.concerns(&self.erasure.subject, view) {
                 selection.seqs.insert(view.seq);
                 self.keep_count(&mut selection.lost, view);
-                self.note_path(view);
             }
             ControlFlow::Continue(())
         })?;
@@ -199,16 +188,6 @@ impl Eraser<'_> {
                 None => portions.push(portion),
             }
         }
-    }
-
-    fn note_path(&mut self, view: &EventView<'_>) {
-        if view.kind() != Some(Kind::CallAccepted) || self.erased.paths.len() >= ERASURE_PATHS_MAX {
-            return;
-        }
-        let arguments = view.get("arguments").and_then(ValueRef::as_str).unwrap_or_default();
-        let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-        let members = arguments.as_object().into_iter().flatten().filter(|(name, _)| name.ends_with("path"));
-        self.erased.paths.extend(members.filter_map(|(_, path)| path.as_str()).map(str::to_owned));
     }
 
     fn rewrite(&mut self, facts: &SegmentFacts, selection: &Selection) -> Result<(), StorageError> {

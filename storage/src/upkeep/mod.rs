@@ -14,6 +14,7 @@ mod announced;
 mod class;
 mod contents;
 mod erase;
+mod files;
 mod health;
 mod inventory;
 mod keeper;

@@ -58,13 +58,16 @@ impl Search {
         self.owners.clear();
     }
 
-    pub fn learn(&mut self, subject: &Subject, view: &EventView<'_>) {
+    /// Whether the event is the subject's, as far as is known by now.
+    pub fn learn(&mut self, subject: &Subject, view: &EventView<'_>) -> bool {
         let theirs = self.is_theirs(subject, view);
         self.found |= theirs;
-        let Some(operation) = view.context(ContextField::OperationId) else { return };
-        if theirs || names(subject, view) {
+        let Some(operation) = view.context(ContextField::OperationId) else { return theirs };
+        let concerned = theirs || names(subject, view);
+        if concerned {
             self.operations.insert(operation.into());
         }
+        concerned
     }
 
     /// Whether the event goes.

@@ -221,3 +221,29 @@ fn files_that_were_written_elsewhere_are_listed() {
     world.put(vec![Draft::new(&of("ann", "s-1"), &accepted)]);
     assert_eq!(world.erase(session("s-1")).paths, ["books/2026.parquet"]);
 }
+
+#[test]
+fn files_of_theirs_in_the_data_directory_go_and_those_of_others_stay() {
+    let world = World::new();
+    let put = |path: &str| {
+        let path = world.directory.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("it is made");
+        std::fs::write(&path, MARKER).expect("it is written");
+        path
+    };
+    let theirs = ["exports/a/one.ndjson", "exports/a/one.ndjson.manifest.json", "files/i-1/shot.png"].map(put);
+    let others = ["exports/two.ndjson", "files/i-2/shot.png"].map(put);
+    let accepted = |tool: &str, arguments| {
+        let context = Context { instance_id: Some("i-1".into()), ..of("ann", "s-1") };
+        let arguments = Json::redacted(&arguments);
+        Draft::new(&context, &CallAccepted { tool: tool.into(), arguments, deadline_ms: None })
+    };
+    world.put(vec![
+        accepted("export_events", serde_json::json!({"session_id": "s-1", "path": "a/one.ndjson"})),
+        accepted("export_events", serde_json::json!({"session_id": "s-1", "path": "../files/i-2/shot.png"})),
+        accepted("screenshot", serde_json::json!({"session_id": "s-1", "save_path": "shot.png"})),
+    ]);
+    let erased = world.erase(session("s-1"));
+    assert!(theirs.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()), "{erased:?}");
+    assert_eq!((erased.files, erased.paths), (2, vec!["../files/i-2/shot.png".to_owned()]));
+}
