@@ -3,10 +3,12 @@
 //! `ARCHITECTURE.md` beside this file is the map. A newcomer reads in this order.
 
 pub mod aftermath;
+pub mod auth_state;
 pub mod browser;
 pub mod commands;
 pub mod config;
 pub mod contract;
+pub mod cookies;
 pub mod deadline;
 pub mod disk;
 pub mod dispatch;

@@ -113,6 +113,21 @@ pub const BALLAST_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// The room on the disk is looked at this often.
 pub const DISK_LOOK_SECONDS: u64 = 1;
 
+// ---- a session's own state -------------------------------------------------------------------------
+
+/// Cookies that one call sets.
+pub const COOKIES_MAX: usize = 1_000;
+/// Headers that one call sets.
+pub const HEADERS_MAX: usize = 100;
+/// A viewport's longest side, in CSS pixels.
+pub const VIEWPORT_SIDE_PIXELS_MAX: u64 = 10_000;
+/// Keys of web storage that one call sets or removes.
+pub const STORAGE_ITEMS_MAX: usize = 1_000;
+/// Saved logins of one owner.
+pub const AUTH_STATES_MAX: usize = 100;
+/// One saved login, in bytes.
+pub const AUTH_STATE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 // ---- commands ---------------------------------------------------------------------------------------
 
 /// `tail --follow` looks this often for events of another process, which cannot wake it.

@@ -8,6 +8,7 @@ mod collect;
 mod cookies;
 mod handle;
 mod launch;
+mod login;
 pub mod page;
 mod standing;
 pub mod state;

@@ -179,6 +179,15 @@ pub enum Shape {
         fields: &'static [Parameter],
         open: bool,
     },
+    /// An array of objects.
+    Records {
+        items_min: usize,
+        items_max: usize,
+        fields: &'static [Parameter],
+        open: bool,
+    },
+    /// Whatever the caller likes.
+    Any,
     /// A text, or an object in its place.
     TextOrRecord {
         fields: &'static [Parameter],

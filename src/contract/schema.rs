@@ -72,6 +72,11 @@ fn shape(shape: &Shape) -> Map<String, Value> {
             array
         }
         Shape::Record { fields, open } => Value::Object(object(fields, *open)),
+        Shape::Records { items_min, items_max, fields, open } => {
+            let items = object(fields, *open);
+            json!({"type": "array", "items": items, "minItems": items_min, "maxItems": items_max})
+        }
+        Shape::Any => json!({}),
         Shape::TextOrRecord { fields } => json!({"anyOf": [{"type": "string", "minLength": 1}, object(fields, false)]}),
         Shape::FlagOrNumber => json!({"type": ["boolean", "number"]}),
         Shape::Integers { items } => {

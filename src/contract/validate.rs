@@ -114,6 +114,14 @@ fn record(
 fn check(shape: &Shape, value: &Value, field: &str, problems: &mut Vec<Problem>) {
     match shape {
         Shape::Record { fields, open } => nested(fields, *open, value, field, problems),
+        Shape::Records { items_min, items_max, fields, open } => match value.as_array() {
+            Some(items) if (*items_min..=*items_max).contains(&items.len()) => {
+                for (position, item) in items.iter().enumerate() {
+                    nested(fields, *open, item, &format!("{field}.{position}"), problems);
+                }
+            }
+            _ => problems.push(Problem::new(field, format!("must be an array of {items_min} to {items_max} objects"))),
+        },
         Shape::TextOrRecord { fields } if !value.is_string() => nested(fields, false, value, field, problems),
         shape => {
             let wrong = scalar_problem(shape, value).or_else(|| array_problem(shape, value));

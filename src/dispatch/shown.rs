@@ -18,6 +18,17 @@ pub(super) fn arguments(gateway: &Gateway, tool: &Tool, call: &Call) -> Json {
             // A key's name tells nothing; a key's character may be one of a password's.
             Value::String(text) if name == "key" && text.chars().count() > 1 => shorten(&gateway.redactor, value),
             Value::String(text) if typed(name) => *text = format!("[{} characters]", text.chars().count()),
+            Value::Array(items) if typed(name) => *value = format!("[{} items]", items.len()).into(),
+            Value::Object(members) if typed(name) => *value = format!("[{} members]", members.len()).into(),
+            // A login that comes with the call is one all the same.
+            Value::Object(members) if name == "context_options" => {
+                for (_, login) in
+                    members.iter_mut().filter(|(name, login)| *name == "storageState" && login.is_object())
+                {
+                    *login = "[given]".into();
+                }
+                shorten(&gateway.redactor, value);
+            }
             Value::String(text) if name == "url" => *text = gateway.redactor.url(text).as_str().to_owned(),
             value => shorten(&gateway.redactor, value),
         }

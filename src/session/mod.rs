@@ -6,6 +6,7 @@
 pub mod lane;
 pub mod open;
 pub mod registry;
+mod restore;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use storage::ids::{InstanceId, Owner, SessionId, random_uuid};
 use storage::time::now_micros;
 use tokio::sync::watch;
 
+use crate::auth_state::AuthState;
 use crate::browser::Browser;
 use crate::config::Config;
 use crate::fault::{Code, Fault};
@@ -62,6 +64,10 @@ pub struct SessionOptions {
     /// A profile to keep; `None` for a private one that is removed at the end.
     pub profile_directory: Option<PathBuf>,
     pub window: Option<(u32, u32)>,
+    /// What the contract calls the way of keeping state.
+    pub persistence_mode: &'static str,
+    /// A saved login that the session starts with.
+    pub auth_state: Option<Arc<AuthState>>,
 }
 
 /// One session.

@@ -7,11 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage::event::catalog::{SessionClosed, SessionCrashed, SessionLaunching, SessionOpened, SessionWarning};
+use storage::event::catalog::{
+    AuthStateRestored, SessionClosed, SessionCrashed, SessionLaunching, SessionOpened, SessionWarning,
+};
 use storage::event::{Clean, Context, Draft, Symbol};
 use storage::ids::OperationId;
 
-use super::{Session, State};
+use super::{Session, State, restore};
 use crate::browser::{BodyPolicy, Browser, Closed, LaunchError, LaunchOptions};
 use crate::config::CaptureBodies;
 use crate::deadline::Deadline;
@@ -30,7 +32,13 @@ pub async fn open(
 ) -> Result<(), Fault> {
     let context = Context { operation_id: Some(operation.clone()), ..session.scope.context() };
     let opened = match launch(gateway, session, &context, deadline).await {
-        Ok(browser) => enlist(gateway, session, &context, browser).await,
+        Ok(browser) => match restore::restore(gateway, session, &browser, deadline).await {
+            Ok(restored) => enlist(gateway, session, &context, browser, restored).await,
+            Err(fault) => {
+                browser.close("launch_failed", close_deadline(gateway)).await;
+                Err(fault)
+            }
+        },
         Err(fault) => Err(fault),
     };
     if let Err(fault) = opened {
@@ -97,7 +105,13 @@ pub(crate) fn launch_fault(error: LaunchError) -> Fault {
     }
 }
 
-async fn enlist(gateway: &Gateway, session: &Arc<Session>, context: &Context, browser: Browser) -> Result<(), Fault> {
+async fn enlist(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    context: &Context,
+    browser: Browser,
+    restored: Option<AuthStateRestored>,
+) -> Result<(), Fault> {
     let opened = SessionOpened {
         browser: gateway.redactor.text(browser.version()),
         process_id: u64::from(browser.process_id()),
@@ -112,6 +126,7 @@ async fn enlist(gateway: &Gateway, session: &Arc<Session>, context: &Context, br
         };
         drafts.push(Draft::new(context, &warning));
     }
+    drafts.extend(restored.map(|restored| Draft::new(context, &restored)));
     if let Err(error) = gateway.journal.commit(drafts).await {
         browser.close("launch_failed", close_deadline(gateway)).await;
         return Err(error.into());

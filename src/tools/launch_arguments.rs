@@ -2,6 +2,7 @@
 //! either done or refused by name; nothing is silently ignored.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use storage::event::Draft;
@@ -10,6 +11,7 @@ use storage::event::{Context, Symbol};
 
 use super::lifecycle::unsupported;
 use super::tool::Call;
+use crate::auth_state::AuthState;
 use crate::fault::{Code, Fault};
 use crate::session::SessionOptions;
 
@@ -55,11 +57,20 @@ const ARGUMENT_BYTES_MAX: usize = 4_096;
 
 /// # Errors
 /// Every documented refusal of `launch_session`.
-pub(super) fn from_launch_session(call: &Call) -> Result<SessionOptions, Fault> {
+pub(super) fn from_launch_session(call: &Call, auth_state: Option<Arc<AuthState>>) -> Result<SessionOptions, Fault> {
     let arguments = &call.arguments;
     let slug = arguments.text("slug").to_owned();
     let channel = arguments.text("channel").to_owned();
+    let persistence_mode = match arguments.text("persistence_mode") {
+        "persistent" => "persistent",
+        "storage-state" => "storage-state",
+        _ => "memory",
+    };
     if let Some(name) = arguments.optional_text("restore_profile") {
+        if persistence_mode != "persistent" {
+            let reason = "restore_profile needs persistence_mode persistent";
+            return Err(Fault::new(Code::InvalidPersistenceConfig).with("reason", reason));
+        }
         return Err(Fault::new(Code::AuthStateNotFound).with("name", name).with("kind", "profile"));
     }
     for option in ["stealth", "fingerprint", "humanize"] {
@@ -79,6 +90,8 @@ pub(super) fn from_launch_session(call: &Call) -> Result<SessionOptions, Fault> 
         arguments: Vec::new(),
         executable: None,
         window: None,
+        persistence_mode,
+        auth_state,
     };
     options.executable = channel_executable(&options.channel)?;
     launch_options(call, &mut options)?;
@@ -93,7 +106,6 @@ fn persistent_profile(call: &Call, slug: &str, incognito: bool) -> Result<Option
             Err(Fault::new(Code::InvalidPersistenceConfig).with("reason", reason))
         }
         Some("persistent") => Ok(Some(call.gateway.config.data_dir.join("profiles").join(slug))),
-        Some("storage-state") => Err(unsupported("persistence_mode storage-state")),
         _ => Ok(None),
     }
 }
@@ -144,6 +156,8 @@ fn context_options(call: &Call, options: &mut SessionOptions) -> Result<(), Faul
     let Some(given) = call.arguments.value("context_options").and_then(Value::as_object) else { return Ok(()) };
     for (key, value) in given {
         match (key.as_str(), value) {
+            // Read before the launch, by `auth`.
+            ("storageState", _) => {}
             ("viewport", Value::Object(viewport)) => options.window = Some(size(viewport)?),
             ("locale", Value::String(locale)) => options.arguments.extend(locale_arguments(locale)),
             (key, _) => return Err(unsupported(format!("context_options.{key}"))),
@@ -182,6 +196,7 @@ pub(super) fn from_create_instance(call: &Call) -> Result<SessionOptions, Fault>
         chromium.extend(locale_arguments(locale));
     }
     chromium.extend(proxy_arguments(arguments.value("proxy").and_then(Value::as_object))?);
+    let profile_directory = arguments.optional_text("profile_dir").map(|path| profile(call, path)).transpose()?;
     Ok(SessionOptions {
         slug: arguments.text("name").to_owned(),
         channel: "chromium".to_owned(),
@@ -191,8 +206,10 @@ pub(super) fn from_create_instance(call: &Call) -> Result<SessionOptions, Fault>
         vault_enabled: true,
         arguments: chromium,
         executable: None,
-        profile_directory: arguments.optional_text("profile_dir").map(|path| profile(call, path)).transpose()?,
+        persistence_mode: if profile_directory.is_some() { "persistent" } else { "memory" },
+        profile_directory,
         window: window(arguments.value("window"))?,
+        auth_state: None,
     })
 }
 

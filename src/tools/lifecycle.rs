@@ -77,7 +77,8 @@ pub static LAUNCH_SESSION: Tool = Tool {
 };
 
 async fn launch_session(call: Call) -> Result<Output, Fault> {
-    let options = launch_arguments::from_launch_session(&call)?;
+    let login = super::auth::asked(&call).await?;
+    let options = launch_arguments::from_launch_session(&call, login)?;
     let id = SessionId::from(format!("{}-{}", options.slug, random_suffix(8)));
     let session = start(&call, id, options).await?;
     Ok(Output::value(view(&session)))
@@ -168,7 +169,7 @@ pub(super) fn view(session: &Session) -> Value {
 }
 
 pub(super) fn persistence_mode(options: &SessionOptions) -> &'static str {
-    if options.profile_directory.is_some() { "persistent" } else { "memory" }
+    options.persistence_mode
 }
 
 /// Address of the active tab.

@@ -1,5 +1,6 @@
 //! The tools, in listing order. Adding one: its entry in a file here, its line in `TOOLS`, a test.
 
+mod auth;
 mod dialogs;
 mod evidence;
 mod faults;
@@ -13,9 +14,12 @@ mod lifecycle;
 mod navigation;
 pub mod offer;
 mod snapshot;
+mod people;
+mod state;
 mod tabs;
 pub mod tool;
 mod waits;
+mod web_storage;
 
 use exporters::metrics::Labels;
 use tool::Tool;
@@ -52,10 +56,24 @@ pub static TOOLS: &[&Tool] = &[
     &waits::WAIT_FOR_LOAD_STATE,
     &dialogs::ACCEPT_NEXT_DIALOG,
     &dialogs::DISMISS_NEXT_DIALOG,
+    &state::GET_COOKIES,
+    &state::SET_COOKIES,
+    &state::SET_VIEWPORT,
+    &state::SET_EXTRA_HTTP_HEADERS,
+    &auth::SAVE_STORAGE_STATE,
+    &auth::SAVE_FULL_PROFILE,
+    &auth::LIST_SAVED_AUTHS,
+    &people::REQUEST_ATTENTION,
+    &people::GET_ATTENTION_RESULT,
+    &people::VAULT_LIST_AVAILABLE,
+    &people::VAULT_FILL,
     &instances::BROWSER_CREATE_INSTANCE,
     &instances::BROWSER_DESTROY_INSTANCE,
     &instances::BROWSER_LIST_INSTANCES,
     &instances::BROWSER_HEALTH,
+    &web_storage::GET_STORAGE,
+    &web_storage::SET_STORAGE,
+    &web_storage::CLEAR_STORAGE,
     &evidence::LIST_CONSOLE_MESSAGES,
     &evidence::LIST_NETWORK_REQUESTS,
     &evidence::GET_NETWORK_REQUEST,

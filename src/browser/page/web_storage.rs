@@ -26,6 +26,8 @@ impl Area {
 #[derive(Debug, Clone)]
 pub struct StorageArea {
     pub origin: String,
+    /// Whether it is the origin's as seen inside another site, which is another than its own.
+    pub partitioned: bool,
     session: SessionKey,
     id: Value,
 }
@@ -64,8 +66,9 @@ impl Page {
             Err(CdpError::Protocol { code, .. }) if code != -32001 => return Err(none()),
             Err(error) => return Err(self.fault(&error, "Storage.getStorageKeyForFrame")),
         };
+        let partitioned = key["storageKey"].as_str().is_some_and(|key| key.contains('^'));
         let id = json!({ "storageKey": key["storageKey"], "isLocalStorage": area == Area::Local });
-        Ok(StorageArea { origin, session, id })
+        Ok(StorageArea { origin, partitioned, session, id })
     }
 
     /// Everything in `area`, as pairs of key and value.
