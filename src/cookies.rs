@@ -10,9 +10,18 @@ use crate::fault::Problem;
 const KEYS: &[&str] =
     &["name", "value", "url", "domain", "path", "expires", "httpOnly", "secure", "sameSite", "partitionKey"];
 
+/// Chromium's cookies as callers read them, in an order that does not depend on when they were set.
+#[must_use]
+pub fn all_shown<'a>(cookies: impl Iterator<Item = &'a Value>) -> Vec<Value> {
+    let mut shown: Vec<Value> = cookies.map(shown).collect();
+    let key = |cookie: &Value| ["domain", "path", "name", "partitionKey"].map(|key| cookie[key].to_string());
+    shown.sort_by_cached_key(key);
+    shown
+}
+
 /// One of Chromium's cookies as callers read it.
 #[must_use]
-pub fn shown(cookie: &Value) -> Value {
+fn shown(cookie: &Value) -> Value {
     let session = cookie["session"] == true;
     let mut out = json!({
         "name": cookie["name"],

@@ -40,7 +40,7 @@ async fn save_storage_state(call: Call) -> Result<Output, Fault> {
     let browser = call.browser()?;
     let all = browser.cookies(call.deadline).await.map_err(faults::cdp(&call))?;
     let origins = browser.local_storage(call.deadline).await.map_err(faults::page(&call))?;
-    let cookies = all.iter().map(cookies::shown).collect();
+    let cookies = cookies::all_shown(all.iter());
     let state = AuthState { name: Some(name.clone()), cookies, origins };
     let (cookies, origins) = (state.cookies.len() as u64, state.origins.len() as u64);
     let (data_dir, owner) = (call.gateway.config.data_dir.clone(), call.owner.clone());

@@ -47,8 +47,7 @@ async fn get_cookies(call: Call) -> Result<Output, Fault> {
     let all = call.browser()?.cookies(call.deadline).await.map_err(faults::cdp(&call))?;
     let asked = call.arguments.value("urls").is_some();
     let sent = |cookie: &&Value| !asked || addresses.iter().any(|address| address.gets(cookie));
-    let cookies: Vec<Value> = all.iter().filter(sent).map(cookies::shown).collect();
-    let data = json!({"cookies": cookies});
+    let data = json!({"cookies": cookies::all_shown(all.iter().filter(sent))});
     // What does not fit a reply would be kept as a file: cookies are not.
     let limit = call.gateway.config.max_result_bytes;
     if weight(&data) + RESULT_BYTES_MIN / 2 > limit {

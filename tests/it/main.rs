@@ -8,6 +8,7 @@ mod site;
 mod support;
 
 mod auditing;
+mod auth;
 mod bounds;
 mod bursts;
 mod capture;
@@ -38,6 +39,7 @@ mod serving;
 mod sessions;
 mod snapshots;
 mod spine;
+mod state;
 mod tidy;
 mod torture;
 

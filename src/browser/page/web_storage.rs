@@ -95,7 +95,13 @@ impl Page {
         for (key, value) in items {
             self.on_storage(area, "setDOMStorageItem", json!({ "key": key, "value": value }), deadline).await?;
         }
-        Ok(())
+        // Chromium does not say when the origin has no room for one.
+        let stored = self.stored(area, deadline).await?;
+        let is_there = |(key, value): (&String, &Value)| stored.iter().any(|(k, v)| k == key && value == v.as_str());
+        match items.iter().all(is_there) {
+            true => Ok(()),
+            false => Err(PageError::Unsupported { what: "more than the origin's storage has room for".into() }),
+        }
     }
 
     /// Removes one key, or everything.
@@ -123,7 +129,7 @@ impl Page {
         let work = async {
             let answer = self.connection().raw(Some(&area.session), &method, params, deadline).await;
             answer.map_err(|error| match error {
-                CdpError::Protocol { message, .. } if message.contains("quota") => {
+                CdpError::Protocol { message, .. } if message.to_ascii_lowercase().contains("quota") => {
                     PageError::Unsupported { what: "more than the origin's storage has room for".into() }
                 }
                 error => self.fault(&error, &method),
