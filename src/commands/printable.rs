@@ -44,7 +44,7 @@ pub fn short_line(event: &EventView<'_>) -> String {
 
 fn put_escaped(line: &mut String, text: &str, escape: &mut dyn FnMut(&mut String, char)) {
     for character in text.chars() {
-        if moves_the_cursor(character) {
+        if is_not_seen(character) {
             escape(line, character);
         } else {
             line.push(character);
@@ -52,15 +52,21 @@ fn put_escaped(line: &mut String, text: &str, escape: &mut dyn FnMut(&mut String
     }
 }
 
-/// Controls of both ranges, line and paragraph separators, and marks that turn the text's direction.
-fn moves_the_cursor(character: char) -> bool {
+/// Controls of both ranges, line and paragraph separators, marks that turn the text's direction, and what
+/// takes no room at all.
+fn is_not_seen(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            character,
+            '\u{00ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 fn json_escape(line: &mut String, character: char) {
-    // All of them lie within the first plane: one escape of four digits.
-    let _ = write!(line, "\\u{:04x}", u32::from(character));
+    for unit in character.encode_utf16(&mut [0; 2]) {
+        let _ = write!(line, "\\u{unit:04x}");
+    }
 }
 
 fn text_escape(line: &mut String, character: char) {
@@ -97,10 +103,10 @@ mod tests {
 
     #[test]
     fn nothing_a_page_writes_leaves_its_line() {
-        let hostile = "a\u{1b}[31m\r\n\u{7f}\u{9b}2J\u{2028}\u{202e}\u{0}z";
+        let hostile = "a\u{1b}[31m\r\n\u{7f}\u{9b}2J\u{2028}\u{202e}\u{0}\u{200b}\u{e0041}z";
         let (json, short) = lines(hostile);
         for line in [&json, &short] {
-            assert!(!line.chars().any(moves_the_cursor), "{line:?}");
+            assert!(!line.chars().any(is_not_seen), "{line:?}");
         }
         let parsed: Value = serde_json::from_str(&json).expect("the line is JSON");
         assert_eq!(parsed["data"]["text"], hostile);
