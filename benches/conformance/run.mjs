@@ -11,6 +11,8 @@ import { fault, perform, watchDialogs } from "./steps.mjs";
 /** How long a state may take to come about, and how often it is looked at. */
 const STATE_MS = 3000;
 const LOOK_MS = 20;
+/** The longest a case may take; a page can hold the peer for ever. */
+const CASE_MS = 40000;
 /** Cases at one time. */
 const AT_ONCE = 3;
 
@@ -62,6 +64,7 @@ const checkState = async (run) => {
 
 const check = async (browser, address, one) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 720 } });
+  const limit = setTimeout(() => context.close().catch(() => {}), CASE_MS);
   try {
     const page = await context.newPage();
     const run = { page, context, one, home: address(one), dialogs: watchDialogs(page) };
@@ -74,6 +77,7 @@ const check = async (browser, address, one) => {
   } catch (error) {
     return `the run broke: ${error.message}`;
   } finally {
+    clearTimeout(limit);
     await context.close().catch(() => {});
   }
 };

@@ -36,8 +36,9 @@ export const locate = (page, selector) => {
   parts.forEach((part, at) => {
     const [, engine, value] = part.match(/^([a-z]+)=(.*)$/s) || [];
     scope = engines[engine] ? engines[engine](scope, value) : scope.locator(part);
-    const frame = /^(iframe|frame)\b|^#[fa]$/.test(part) && at + 1 < parts.length;
-    if (frame) scope = scope.contentFrame();
+    const here = part.startsWith("nth=") ? parts[at - 1] : part;
+    const goesOn = at + 1 < parts.length && !parts[at + 1].startsWith("nth=");
+    if (/^(iframe|frame)\b|^#[fa]$/.test(here) && goesOn) scope = scope.contentFrame();
   });
   return scope;
 };
