@@ -11,8 +11,10 @@ const text = (lines) => (Array.isArray(lines) ? lines.join("\n") : lines);
 export const cases = readdirSync(fixtures)
   .filter((name) => name.endsWith(".json"))
   .sort()
-  .flatMap((file) =>
-    JSON.parse(readFileSync(new URL(file, fixtures), "utf8")).map((one) => ({ ...one, group: file.replace(".json", "") })));
+  .flatMap((file) => {
+    const group = file.replace(".json", "");
+    return JSON.parse(readFileSync(new URL(file, fixtures), "utf8")).map((one) => ({ ...one, group }));
+  });
 
 const answer = (path) => {
   const [, group, name, file] = path.match(/^\/conformance\/(\w+)\/(\w+)\/(.*)$/) || [];

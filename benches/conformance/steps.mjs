@@ -48,15 +48,15 @@ export const fault = (error) => {
   const message = String(error.message).replace(/\x1b\[\d+m/g, "");
   const several = message.match(/strict mode violation.* resolved to (\d+) elements/);
   if (several) return { code: "LOCATOR_AMBIGUOUS", count: Number(several[1]) };
-  if (/setInputFiles: (Error: )?(Node is not an HTMLInputElement|Non-multiple|Not an input)|Non-multiple file input/.test(message)) {
-    return { code: "UPLOAD_FAILED" };
-  }
+  if (/Node is not an HTMLInputElement|Not an input|Non-multiple file input/.test(message)) return { code: "UPLOAD_FAILED" };
   if (/Unknown key/.test(message)) return { code: "INVALID_ARGUMENTS" };
-  if (/Unexpected token|not a valid selector|Unknown engine|Error while parsing|Malformed|is not a valid XPath|Can't parse|InvalidSelectorError/i
-    .test(message) && !/Malformed value/.test(message)) return { code: "INVALID_SELECTOR" };
+  if (/Unexpected token|not a valid (selector|XPath)|Unknown engine|Error while parsing|InvalidSelectorError/i.test(message)) {
+    return { code: "INVALID_SELECTOR" };
+  }
   const reasons = [
     [/(<.*>) (from .* subtree )?intercepts pointer events/, (found) => `covered by ${short(found[1])}`],
     [/element is not visible/, () => "hidden"],
+    [/element is inert/, () => "inert"],
     [/element is not enabled/, () => "disabled"],
     [/element is not stable/, () => "moving"],
     [/[Ee]lement is outside of the viewport/, () => "outside the viewport"],
@@ -133,7 +133,45 @@ const scroll = ({ page }, { mode, selector, x, y, dx = 0, dy = 0 }, options) => 
   return page.evaluate(mode === "to" ? `scrollTo(${x}, ${y})` : `scrollBy(${dx}, ${dy})`);
 };
 
+const fillForm = async ({ page }, { fields }, options) => {
+  for (const { selector, value } of fields) {
+    const field = locate(page, selector);
+    if (typeof value === "boolean") await field.setChecked(value, options);
+    else if (await field.evaluate((element) => element.nodeName === "SELECT")) await field.selectOption(value, options);
+    else await field.fill(value, options);
+  }
+};
+
+const drag = async ({ page }, { from_x, from_y, to_x, to_y }) => {
+  await page.mouse.move(from_x, from_y);
+  await page.mouse.down();
+  await page.mouse.move(to_x, to_y, { steps: 8 });
+  await page.mouse.up();
+};
+
+const turnWheel = async ({ page }, { x, y, dx = 0, dy = 0 }) => {
+  await page.mouse.move(x, y);
+  await page.mouse.wheel(dx, dy);
+};
+
+/** Begins to watch for what an action must bring about; gives the promise of it. */
+const consequence = ({ page }, { kind, pattern, selector, text, state, timeout = STEP_MS }) => ({
+  response: () => page.waitForResponse(pattern, { timeout }),
+  popup: () => page.waitForEvent("popup", { timeout }),
+  download: () => page.waitForEvent("download", { timeout }),
+  url: () => page.waitForURL(pattern, { timeout }),
+  element: () => locate(page, selector).waitFor({ state, timeout }),
+  text: () => page.getByText(text).waitFor({ timeout }),
+})[kind]();
+
 const tools = {
+  mouse_move: ({ page }, { x, y }) => page.mouse.move(x, y),
+  mouse_click: ({ page }, { x, y, button, click_count }) => page.mouse.click(x, y, { button, clickCount: click_count }),
+  mouse_drag: drag,
+  mouse_wheel: turnWheel,
+  fill_form: fillForm,
+  handle_dialog: (run, { accept, prompt_text }) =>
+    answerDialog(run, (dialog) => (accept ? dialog.accept(prompt_text) : dialog.dismiss())),
   click: ({ page }, { selector, button, click_count, modifiers, position }, options) =>
     locate(page, selector).click({ ...options, button, clickCount: click_count, modifiers, position }),
   hover: ({ page }, { selector }, options) => locate(page, selector).hover(options),
@@ -162,7 +200,10 @@ export const perform = async (run, step) => {
   const timeout = step.arguments.timeout ?? (step.fault ? FAILING_MS : STEP_MS);
   run.directory ??= mkdtempSync(join(tmpdir(), "conformance-"));
   const opened = new Promise((done) => { run.dialogs.opened = done; });
-  const doing = tools[step.tool](run, step.arguments, { timeout });
-  doing?.catch?.(() => {});
+  const coming = step.arguments.wait_for && consequence(run, step.arguments.wait_for);
+  coming?.catch(() => {});
+  const acting = Promise.resolve(tools[step.tool](run, step.arguments, { timeout }));
+  const doing = acting.then((given) => (coming ? coming.then(() => given) : given));
+  doing.catch(() => {});
   return Promise.race([doing, step.tool.endsWith("_dialog") ? doing : opened]);
 };

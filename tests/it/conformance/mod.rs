@@ -7,6 +7,7 @@ mod case;
 mod run;
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use case::Case;
 use futures_util::future::join_all;
@@ -18,6 +19,8 @@ use crate::support::{Options, Server};
 
 /// Sessions at one time. Much of a case is waiting.
 const SESSIONS: usize = 4;
+/// The longest a case may take.
+const CASE_LIMIT: Duration = Duration::from_secs(60);
 /// There are at least this many.
 const CASES_MIN: usize = 200;
 
@@ -58,7 +61,8 @@ async fn one_session(server: &Server, site: &Site, at: usize, work: &Work) {
             session_id = launch["session_id"].as_str().expect("a session id").to_owned();
         }
         let run = Run { server, site, session_id: &session_id, case: &case };
-        let Err(problem) = run.check().await else { continue };
+        let checked = tokio::time::timeout(CASE_LIMIT, run.check()).await;
+        let Err(problem) = checked.unwrap_or_else(|_| Err("it does not end".to_owned())) else { continue };
         server.ok("close_session", json!({"session_id": session_id})).await;
         session_id.clear();
         if case.awaits.is_none() {
