@@ -48,11 +48,11 @@ export const fault = (error) => {
   const message = String(error.message).replace(/\x1b\[\d+m/g, "");
   const several = message.match(/strict mode violation.* resolved to (\d+) elements/);
   if (several) return { code: "LOCATOR_AMBIGUOUS", count: Number(several[1]) };
-  if (/Node is not an HTMLInputElement|Not an input|Non-multiple file input/.test(message)) return { code: "UPLOAD_FAILED" };
+  const noPlaceForFiles = /Node is not an HTMLInputElement|Not an input|Non-multiple file input/;
+  if (noPlaceForFiles.test(message)) return { code: "UPLOAD_FAILED" };
   if (/Unknown key/.test(message)) return { code: "INVALID_ARGUMENTS" };
-  if (/Unexpected token|not a valid (selector|XPath)|Unknown engine|Error while parsing|InvalidSelectorError/i.test(message)) {
-    return { code: "INVALID_SELECTOR" };
-  }
+  const noSelector = /Unexpected token|not a valid (selector|XPath)|Error while parsing|InvalidSelectorError/i;
+  if (noSelector.test(message)) return { code: "INVALID_SELECTOR" };
   const reasons = [
     [/(<.*>) (from .* subtree )?intercepts pointer events/, (found) => `covered by ${short(found[1])}`],
     [/element is not visible/, () => "hidden"],
