@@ -156,6 +156,8 @@ pub enum Shape {
         length_min: usize,
         length_max: usize,
     },
+    /// An identifier or name: not empty, at most [`NAME_LENGTH_MAX`] long.
+    Name,
     /// A name by the slug grammar of the contract.
     Slug,
     Integer {
@@ -246,7 +248,7 @@ impl Parameter {
 
     #[must_use]
     pub const fn name(name: &'static str, text: &'static str) -> Self {
-        Self::new(name, Shape::Text { length_min: 1, length_max: NAME_LENGTH_MAX }, text)
+        Self::new(name, Shape::Name, text)
     }
 
     #[must_use]

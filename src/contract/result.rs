@@ -132,7 +132,19 @@ impl Returns {
         }
     }
 
-    /// The schema of the whole envelope. `data` is not required, since failures carry none.
+    /// The fields that `data` should hold and does not.
+    #[must_use]
+    pub fn missing(&self, data: &Value) -> Vec<&'static str> {
+        let rows = match (self, data) {
+            (Returns::Array(_), Value::Array(rows)) => rows.as_slice(),
+            _ => std::slice::from_ref(data),
+        };
+        let always = self.fields().iter().filter(|field| field.always).map(|field| field.name);
+        always.filter(|name| rows.iter().any(|row| row.get(name).is_none())).collect()
+    }
+
+    /// The schema of the whole envelope. It says what fields there are and leaves out which of them are
+    /// always there: `data` is missing in failures, and every byte stands in every client's context.
     #[must_use]
     pub fn schema(&self) -> Map<String, Value> {
         let data = match self {
@@ -142,7 +154,6 @@ impl Returns {
         let mut out = Map::new();
         out.insert("type".into(), "object".into());
         out.insert("properties".into(), json!({ "data": data }));
-        out.insert("required".into(), json!(["status", "operation"]));
         out
     }
 }
@@ -153,10 +164,6 @@ fn object(fields: &[Field]) -> Value {
         out["properties"] =
             fields.iter().map(|field| (field.name.to_owned(), one(field))).collect::<Map<_, _>>().into();
     }
-    let always: Vec<&str> = fields.iter().filter(|field| field.always).map(|field| field.name).collect();
-    if !always.is_empty() {
-        out["required"] = always.into();
-    }
     out
 }
 
@@ -165,15 +172,15 @@ fn one(field: &Field) -> Value {
         FieldKind::Text | FieldKind::Choice(_) => "string",
         FieldKind::Integer => "integer",
         FieldKind::Number => "number",
-        FieldKind::Flag | FieldKind::True => "boolean",
+        FieldKind::Flag => "boolean",
         FieldKind::Object => "object",
         FieldKind::Objects | FieldKind::Texts => "array",
         FieldKind::Any => return json!({}),
+        FieldKind::True => return json!({"const": true}),
     };
     let mut out = if field.nullable { json!({"type": [name, "null"]}) } else { json!({"type": name}) };
     match field.kind {
         FieldKind::Choice(choices) => out["enum"] = json!(choices),
-        FieldKind::True => out["const"] = true.into(),
         FieldKind::Objects => out["items"] = json!({"type": "object"}),
         FieldKind::Texts => out["items"] = json!({"type": "string"}),
         _ => {}

@@ -54,6 +54,8 @@ pub fn scalar(scalar: Scalar) -> Value {
 fn shape(shape: &Shape) -> Map<String, Value> {
     let value = match shape {
         Shape::Text { length_min, length_max } => text(*length_min, *length_max),
+        // So many tools have one that its bounds are not worth their bytes; they are enforced all the same.
+        Shape::Name => json!({"type": "string"}),
         Shape::Slug => json!({"type": "string", "pattern": SLUG_PATTERN}),
         Shape::Integer { min, max: INTEGER_MAX } => json!({"type": "integer", "minimum": min}),
         Shape::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),

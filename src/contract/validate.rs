@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::facts::{Parameter, SLUG_PATTERN, Shape};
+use super::facts::{NAME_LENGTH_MAX, Parameter, SLUG_PATTERN, Shape};
 use super::schema::scalar;
 use crate::fault::Problem;
 
@@ -130,17 +130,18 @@ fn check(shape: &Shape, value: &Value, field: &str, problems: &mut Vec<Problem>)
     }
 }
 
+fn text_problem(value: &Value, length_min: usize, length_max: usize) -> Option<String> {
+    let Some(text) = value.as_str() else { return Some("must be a string".into()) };
+    let length = text.chars().take(length_max + 1).count();
+    let long = || (length > length_max).then(|| format!("must be at most {length_max} characters long"));
+    (length < length_min).then(|| "must not be empty".into()).or_else(long)
+}
+
 /// What is wrong with a value that should be one thing.
 fn scalar_problem(shape: &Shape, value: &Value) -> Option<String> {
     match shape {
-        Shape::Text { length_min, length_max } => match value.as_str() {
-            None => Some("must be a string".into()),
-            Some(text) => {
-                let length = text.chars().take(length_max + 1).count();
-                let long = || (length > *length_max).then(|| format!("must be at most {length_max} characters long"));
-                (length < *length_min).then(|| "must not be empty".into()).or_else(long)
-            }
-        },
+        Shape::Text { length_min, length_max } => text_problem(value, *length_min, *length_max),
+        Shape::Name => text_problem(value, 1, NAME_LENGTH_MAX),
         Shape::TextOrRecord { .. } => (value.as_str() == Some("")).then(|| "must not be empty".into()),
         Shape::Slug => (!value.as_str().is_some_and(is_slug)).then(|| format!("must match {SLUG_PATTERN}")),
         Shape::Integer { min, max } => {

@@ -6,7 +6,7 @@
 
 use super::lifecycle::unsupported;
 use super::tool::{Call, Output, Tool};
-use crate::contract::facts::{INTEGER_MAX, SESSION, Scalar, TAB};
+use crate::contract::facts::{INTEGER_MAX, NAME_LENGTH_MAX, SESSION, Scalar, TAB};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::{Code, Fault};
 use crate::gateway::Transport;
@@ -109,7 +109,7 @@ pub static VAULT_FILL: Tool = Tool {
         lane: Lane::Free,
         parameters: &[
             SESSION,
-            Parameter::name("entry_name", "").required(),
+            Parameter::new("entry_name", Shape::Text { length_min: 1, length_max: NAME_LENGTH_MAX }, "").required(),
             Parameter::selector("username_selector", "").required(),
             Parameter::selector("password_selector", "").required(),
             Parameter::selector("submit_selector", ""),

@@ -25,6 +25,9 @@ fn types(schema: &Value) -> BTreeSet<String> {
             found.extend(types(alternative));
         }
     }
+    if schema["const"].is_boolean() {
+        found.insert("boolean".to_owned());
+    }
     match &schema["type"] {
         Value::String(name) => drop(found.insert(name.clone())),
         Value::Array(names) => found.extend(names.iter().filter_map(Value::as_str).map(str::to_owned)),
@@ -150,8 +153,9 @@ fn check_result(wanted: &Value, data: &Value) -> Vec<String> {
         if schema.is_null() || !fits {
             problems.push(format!("result {name}: {have:?} instead of {want:?}"));
         }
-        let required = object["required"].as_array().is_some_and(|names| names.contains(&field["name"]));
-        if required != (field["always"] == true) {
+        let tool = pageledger::tools::find(wanted["name"].as_str().expect("a name")).expect("a tool");
+        let own = tool.facts.returns.fields().iter().find(|own| own.name == name);
+        if own.is_some_and(|own| own.always != (field["always"] == true)) {
             problems.push(format!("result {name}: always {}", field["always"]));
         }
     }

@@ -64,6 +64,8 @@ impl Reply {
         let published = Value::Object(tool.facts.returns.schema());
         let problems = schema::problems(&published, envelope);
         assert!(problems.is_empty(), "{} answers other than it says: {problems:?}", tool.facts.name);
+        let missing = if self.is_error { Vec::new() } else { tool.facts.returns.missing(&envelope["data"]) };
+        assert!(missing.is_empty(), "{} leaves out {missing:?}: {envelope}", tool.facts.name);
     }
 
     /// What the tool gave.
