@@ -50,6 +50,7 @@ export const fault = (error) => {
   if (several) return { code: "LOCATOR_AMBIGUOUS", count: Number(several[1]) };
   const noPlaceForFiles = /Node is not an HTMLInputElement|Not an input|Non-multiple file input/;
   if (noPlaceForFiles.test(message)) return { code: "UPLOAD_FAILED" };
+  if (error.observing) return { code: "OBSERVATION_TIMEOUT" };
   if (/Unknown key/.test(message)) return { code: "INVALID_ARGUMENTS" };
   const noSelector = /Unexpected token|not a valid (selector|XPath)|Error while parsing|InvalidSelectorError/i;
   if (noSelector.test(message)) return { code: "INVALID_SELECTOR" };
@@ -201,7 +202,7 @@ export const perform = async (run, step) => {
   run.directory ??= mkdtempSync(join(tmpdir(), "conformance-"));
   const opened = new Promise((done) => { run.dialogs.opened = done; });
   const coming = step.arguments.wait_for && consequence(run, step.arguments.wait_for);
-  coming?.catch(() => {});
+  coming?.catch((error) => Object.assign(error, { observing: true }));
   const acting = Promise.resolve(tools[step.tool](run, step.arguments, { timeout }));
   const doing = acting.then((given) => (coming ? coming.then(() => given) : given));
   doing.catch(() => {});
