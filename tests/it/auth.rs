@@ -140,6 +140,17 @@ async fn logins_outlive_the_server_and_damage_is_refused() {
     let profile = json!({"slug": "login", "restore_profile": "two", "persistence_mode": "persistent"});
     server.fault("launch_session", profile, "AUTH_STATE_NOT_FOUND").await;
     assert_eq!(server.ok("list_sessions", json!({})).await, json!([]), "nothing is left of a refused launch");
+    // Files that are none of ours are counted, not listed; there is room for so many.
+    let directory = std::path::Path::new(&path).parent().expect("a directory");
+    for at in 0..98 {
+        std::fs::write(directory.join(format!("filler-{at}.storage.json")), "no login").expect("a file");
+    }
+    let listed = server.ok("list_saved_auths", json!({})).await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(2));
+    let id = server.launch().await;
+    let full = server.fault("save_storage_state", json!({"session_id": id, "name": "three"}), "LIMIT_EXCEEDED").await;
+    assert_eq!(full["details"], json!({"limit": 100, "name": "auth_states"}));
+    server.ok("save_storage_state", json!({"session_id": id, "name": "two"})).await;
     // A login may come with the call; it is not written down either.
     let given = json!({"cookies": [{"name": "sid", "value": "canary-given-3", "domain": "127.0.0.1", "path": "/"}],
         "origins": [{"origin": site.url(""), "localStorage": [{"name": "k", "value": "canary-given-4"}]}]});

@@ -190,14 +190,16 @@ async fn headers_hold_for_every_tab() {
     assert_eq!(sent("/text", "x-team").as_deref(), Some(SECRET));
     server.ok("navigate", json!({"session_id": id, "url": site.url("/plain.html")})).await;
     let script = format!(
-        "(async () => {{ window.open('{}'); await fetch('/echo'); const f = document.createElement('iframe'); \
+        "(async () => {{ const code = `fetch('${{location.origin}}/status/201').then(() => postMessage(1))`; \
+         await new Promise(done => {{ const worker = new Worker(URL.createObjectURL(new Blob([code]))); \
+         worker.onmessage = done }}); window.open('{}'); await fetch('/echo'); const f = document.createElement('iframe'); \
          await new Promise(done => {{ f.onload = done; f.src = '{}'; document.body.append(f) }}) }})()",
         site.url("/binary?opened"),
         site.other_url("/big")
     );
     value(&server, &id, &script).await;
     crate::support::wait_for("the popup asks", || async { site.received_for("/binary").pop() }).await;
-    for path in ["/binary", "/echo", "/big"] {
+    for path in ["/binary", "/echo", "/big", "/status/201"] {
         assert_eq!(sent(path, "x-team").as_deref(), Some(SECRET), "{path}");
     }
     // Another call takes the place of the one before.

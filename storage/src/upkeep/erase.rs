@@ -50,7 +50,7 @@ pub struct Erased {
     pub files: u64,
     /// Files that calls of the subject's were asked to write, and that nobody here can vouch for.
     pub paths: Vec<String>,
-    /// Browser profiles and exports in the data directory, which are left alone.
+    /// Browser profiles, saved logins and exports in the data directory, which are left alone.
     pub beside: Vec<String>,
     /// Erasures of the same subject that were on record before: when, and how many events.
     pub earlier: Vec<(i64, u64)>,

@@ -75,13 +75,13 @@ fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Profiles that browsers go on using, and exports by others: files that may tell of anybody.
+/// Profiles that browsers go on using, saved logins, and exports by others: files that may tell of anybody.
 ///
 /// # Errors
 /// What the operating system refuses.
 pub fn beside(data_dir: &Path) -> Result<Vec<String>, StorageError> {
     let mut found = Vec::new();
-    for directory in ["profiles", EXPORTS].map(|name| data_dir.join(name)) {
+    for directory in ["profiles", "auth-states", EXPORTS].map(|name| data_dir.join(name)) {
         let entries = match std::fs::read_dir(&directory) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             entries => entries.map_err(StorageError::io("list", &directory))?,
