@@ -151,12 +151,21 @@ async fn logins_outlive_the_server_and_damage_is_refused() {
     let full = server.fault("save_storage_state", json!({"session_id": id, "name": "three"}), "LIMIT_EXCEEDED").await;
     assert_eq!(full["details"], json!({"limit": 100, "name": "auth_states"}));
     server.ok("save_storage_state", json!({"session_id": id, "name": "two"})).await;
-    // A login may come with the call; it is not written down either.
+}
+
+/// A login may come with the call; it is not written down either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_may_come_with_the_call() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
     let given = json!({"cookies": [{"name": "sid", "value": "canary-given-3", "domain": "127.0.0.1", "path": "/"}],
         "origins": [{"origin": site.url(""), "localStorage": [{"name": "k", "value": "canary-given-4"}]}]});
     let id = launch(&server, json!({"context_options": {"storageState": given}})).await;
     server.ok("navigate", json!({"session_id": id, "url": site.url("/plain.html")})).await;
     assert_eq!(server.ok("get_storage", json!({"session_id": id})).await["items"], json!({"k": "canary-given-4"}));
+    let events = walk::events(&server, &id).await;
+    let telling = events.iter().find(|event| event.to_string().contains("canary-given"));
+    assert_eq!(telling, None, "no event holds what was given");
     let data = server.stop().await.data;
     assert_eq!(data.files_with("canary-given"), Vec::<std::path::PathBuf>::new());
 }
