@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 /** How long a step may take, and one that is to fail. */
 const STEP_MS = 15000;
-const FAILING_MS = 1500;
+const FAILING_MS = 3000;
 
 const unquote = (value) => {
   const found = value.match(/^(["'])(.*)\1$/s);
