@@ -1,9 +1,12 @@
-//! Which files a caller may name: plain names below a directory of ours, through no link.
+//! Which files a caller may name: plain names below a directory of ours, through no link. And which
+//! names servers and pages may give: any, once they are made plain.
 
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use storage::StorageError;
+
+use crate::limits::head;
 
 /// Why a path was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,15 +60,162 @@ fn make_directories(root: &Path, directory: &Path) -> Result<(), NotBelow> {
     Ok(())
 }
 
+/// Why a file is not handed on; of several reasons the greatest is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotReadable {
+    /// It lies below none of the directories.
+    Outside,
+    Absent,
+    /// Neither a file nor a directory.
+    Special,
+    /// A link leads to it, or away from below it.
+    Linked,
+}
+
+/// The file or directory that `asked` names below one of `roots`; the first that has it counts.
+///
+/// # Errors
+/// Says of a path outside nothing but that it is outside.
+pub fn readable(roots: &[PathBuf], asked: &str) -> Result<PathBuf, NotReadable> {
+    let mut refusal = NotReadable::Outside;
+    for root in roots {
+        match readable_below(root, asked) {
+            Ok(path) => return Ok(path),
+            Err(other) => refusal = refusal.max(other),
+        }
+    }
+    Err(refusal)
+}
+
+fn readable_below(root: &Path, asked: &str) -> Result<PathBuf, NotReadable> {
+    if asked.is_empty() || asked.len() > PATH_BYTES_MAX || asked.contains('\0') {
+        return Err(NotReadable::Outside);
+    }
+    let relative = Path::new(asked).strip_prefix(root).unwrap_or(Path::new(asked));
+    let mut parts = relative.components().peekable();
+    if parts.peek().is_none() || !parts.all(|part| matches!(part, Component::Normal(_))) {
+        return Err(NotReadable::Outside);
+    }
+    let mut reached = root.to_owned();
+    for part in relative.components() {
+        reached.push(part);
+        let found = std::fs::symlink_metadata(&reached).map_err(|_| NotReadable::Absent)?;
+        match found.file_type() {
+            kind if kind.is_symlink() => return Err(NotReadable::Linked),
+            kind if kind.is_file() || kind.is_dir() => {}
+            _ => return Err(NotReadable::Special),
+        }
+    }
+    Ok(reached)
+}
+
+/// Entries of a directory that is handed on whole.
+const ENTRIES_MAX: usize = 10_000;
+
+/// A directory that is handed on whole must hold no link: it could lead anywhere.
+///
+/// # Errors
+/// `Linked` when it holds one, or more entries than can be looked at.
+pub fn without_links(directory: &Path) -> Result<(), NotReadable> {
+    let mut waiting = vec![directory.to_owned()];
+    let mut entries = 0;
+    while let Some(next) = waiting.pop() {
+        for entry in std::fs::read_dir(&next).map_err(|_| NotReadable::Absent)? {
+            let entry = entry.map_err(|_| NotReadable::Absent)?;
+            let kind = entry.file_type().map_err(|_| NotReadable::Absent)?;
+            entries += 1;
+            if kind.is_symlink() || entries > ENTRIES_MAX {
+                return Err(NotReadable::Linked);
+            }
+            if kind.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The longest name of a file, in bytes: what file systems take, with room for a number.
+const NAME_BYTES_MAX: usize = 240;
+/// The longest ending that a shortened name keeps, in bytes.
+const ENDING_BYTES_MAX: usize = 32;
+/// Names that mean a device somewhere, whatever their ending.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+/// The name of a file that was given none.
+const NAMELESS: &str = "download";
+
+/// The name that a server or page gave, as the name of a file: one part, printable, of a length that
+/// file systems take, and nobody's device.
+#[must_use]
+pub fn plain_name(given: &str) -> String {
+    let last = given.rsplit(['/', '\\']).find(|part| !part.trim_matches(['.', ' ']).is_empty()).unwrap_or_default();
+    let shown = |c: char| {
+        !c.is_control()
+            && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let kept: String =
+        last.chars().filter(|c| shown(*c)).map(|c| if "<>:\"|?*".contains(c) { '_' } else { c }).collect();
+    let kept = kept.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
+    let kept = if kept.is_empty() { NAMELESS } else { kept };
+    let stem = kept.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered = (stem.starts_with("com") || stem.starts_with("lpt"))
+        && stem.len() == 4
+        && stem.ends_with(|c: char| c.is_ascii_digit());
+    let kept = if numbered || DEVICES.contains(&stem.as_str()) { format!("_{kept}") } else { kept.to_owned() };
+    shortened(&kept)
+}
+
+/// Cuts the middle out of a long name: its ending says what it is.
+fn shortened(name: &str) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name.to_owned();
+    }
+    let (stem, ending) =
+        name.rsplit_once('.').filter(|(_, ending)| ending.len() <= ENDING_BYTES_MAX).unwrap_or((name, ""));
+    let room = NAME_BYTES_MAX - ending.len() - 1;
+    let stem = head(stem, room);
+    if ending.is_empty() { stem.to_owned() } else { format!("{stem}.{ending}") }
+}
+
+/// Files of one name in one directory before names run out.
+const SAME_NAME_MAX: usize = 10_000;
+
+/// `name` in `directory`, with a number where it is taken.
+///
+/// # Errors
+/// When every number is taken.
+pub fn free_name(directory: &Path, name: &str) -> Result<PathBuf, NotBelow> {
+    let (stem, ending) = match name.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
+        _ => (name, String::new()),
+    };
+    let names = (0..SAME_NAME_MAX).map(|n| if n == 0 { name.to_owned() } else { format!("{stem} ({n}){ending}") });
+    let mut paths = names.map(|name| directory.join(name));
+    paths.find(|path| std::fs::symlink_metadata(path).is_err()).ok_or(NotBelow)
+}
+
+/// Copies the file at `from` to a file that appears whole or not at all, readable by this user alone.
+///
+/// # Errors
+/// As [`write()`].
+pub fn copy(from: &Path, to: &Path) -> Result<(), StorageError> {
+    let mut source = std::fs::File::open(from).map_err(StorageError::io("open", from))?;
+    place(to, |file| std::io::copy(&mut source, file).map(drop))
+}
+
 /// Writes `bytes` as a file that appears whole or not at all, readable by this user alone.
 ///
 /// # Errors
 /// When the disk refuses; what stood there before then still does.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+    place(path, |file| file.write_all(bytes))
+}
+
+fn place(path: &Path, fill: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>) -> Result<(), StorageError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file =
         tempfile::NamedTempFile::new_in(directory).map_err(StorageError::io("create a file in", directory))?;
-    file.write_all(bytes).map_err(StorageError::io("write", path))?;
+    fill(file.as_file_mut()).map_err(StorageError::io("write", path))?;
     file.as_file().sync_all().map_err(StorageError::io("sync", path))?;
     file.persist(path).map_err(|error| StorageError::io("rename to", path)(error.error))?;
     let opened = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
@@ -87,5 +237,71 @@ mod tests {
         assert_eq!(below(root, "a/b.png"), Ok(root.join("a/b.png")));
         let inside = root.join("c.png");
         assert_eq!(below(root, inside.to_str().expect("a UTF-8 path")), Ok(inside));
+    }
+
+    #[test]
+    fn only_what_lies_below_is_read() {
+        let data = tempfile::tempdir().expect("a temporary directory");
+        let roots = [data.path().join("uploads"), data.path().join("more")];
+        std::fs::create_dir_all(roots[0].join("set")).expect("a directory");
+        std::fs::create_dir_all(&roots[1]).expect("a directory");
+        std::fs::write(data.path().join("outside"), "x").expect("a file");
+        std::fs::write(roots[1].join("b"), "x").expect("a file");
+        std::fs::write(roots[0].join("set/a"), "x").expect("a file");
+        std::os::unix::fs::symlink(data.path().join("outside"), roots[0].join("link")).expect("a link");
+        std::os::unix::fs::symlink(data.path(), roots[0].join("way")).expect("a link");
+        let _socket = std::os::unix::net::UnixListener::bind(roots[0].join("socket")).expect("a socket");
+        for asked in ["../outside", "/etc/passwd", "set/../../outside", "", "a\0", ".", "./x"] {
+            assert_eq!(readable(&roots, asked), Err(NotReadable::Outside), "{asked:?}");
+        }
+        for asked in ["link", "way", "way/outside"] {
+            assert_eq!(readable(&roots, asked), Err(NotReadable::Linked), "{asked:?}");
+        }
+        std::os::unix::fs::symlink(data.path(), roots[0].join("set/deep")).expect("a link");
+        assert_eq!(without_links(&roots[0].join("set")), Err(NotReadable::Linked));
+        assert_eq!(without_links(&roots[1]), Ok(()));
+        assert_eq!(readable(&roots, "none"), Err(NotReadable::Absent));
+        assert_eq!(readable(&roots, "socket"), Err(NotReadable::Special));
+        assert_eq!(readable(&roots, "set/a"), Ok(roots[0].join("set/a")));
+        assert_eq!(readable(&roots, "set"), Ok(roots[0].join("set")));
+        assert_eq!(readable(&roots, "b"), Ok(roots[1].join("b")));
+        assert_eq!(readable(&roots, roots[1].join("b").to_str().expect("UTF-8")), Ok(roots[1].join("b")));
+        let outside = data.path().join("outside");
+        assert_eq!(readable(&roots, outside.to_str().expect("UTF-8")), Err(NotReadable::Outside));
+    }
+
+    #[test]
+    fn given_names_become_plain() {
+        for (given, plain) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "passwd"),
+            ("a\\b\\c.txt", "c.txt"),
+            ("..", "download"),
+            ("", "download"),
+            ("  .hidden. ", "hidden"),
+            ("tab\tnew\nline\0nul.txt", "tabnewlinenul.txt"),
+            ("CON", "_CON"),
+            ("lpt1.txt", "_lpt1.txt"),
+            ("console.txt", "console.txt"),
+            ("a<b>:c?.txt", "a_b__c_.txt"),
+            ("gpj.\u{202e}exe", "gpj.exe"),
+            ("x/", "x"),
+        ] {
+            assert_eq!(plain_name(given), plain, "{given:?}");
+        }
+        let long = plain_name(&format!("{}.tar.gz", "\u{e9}".repeat(300)));
+        assert!(long.len() <= NAME_BYTES_MAX && long.ends_with(".gz"), "{long}");
+        assert_eq!(plain_name(&format!("x.{}", "y".repeat(300))).len(), NAME_BYTES_MAX - 1);
+    }
+
+    #[test]
+    fn names_that_are_taken_get_a_number() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = directory.path();
+        for wanted in ["a.txt", "a (1).txt", "a (2).txt"] {
+            let free = free_name(directory, "a.txt").expect("there is one");
+            assert_eq!(free, directory.join(wanted));
+            copy(Path::new("/dev/null"), &free).expect("it is written");
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::chromium::flags::{self, NotFound, Wishes};
 use super::chromium::process::Process;
 use super::chromium::queue::EventQueue;
 use super::chromium::{CdpError, Connection, os, reader};
+use super::downloads::Downloads;
 use super::standing::Standing;
 use super::{Browser, Inner, LaunchOptions, Roster, collect, ready};
 use crate::deadline::Deadline;
@@ -109,12 +110,7 @@ impl Browser {
         redactor: Arc<Redactor>,
         deadline: Deadline,
     ) -> Result<Browser, LaunchError> {
-        if !options.executable.is_file() {
-            return Err(LaunchError::NotFound { looked_for: vec![options.executable.display().to_string()] });
-        }
-        if options.sandbox && os::is_root() {
-            return Err(LaunchError::SandboxUnavailable { reason: "this process runs as root" });
-        }
+        possible(&options)?;
         let started = Instant::now();
         let directories = Directories::create(&options).map_err(|error| failed("creating its directories", &error))?;
         let (process, connection, queue) = match start(&options, &directories) {
@@ -124,8 +120,8 @@ impl Browser {
                 return Err(failed("starting the process", &error));
             }
         };
-        let roster = Arc::new(Roster::default());
-        let standing = Standing::default();
+        let (roster, downloads, standing) =
+            (Arc::new(Roster::default()), Arc::<Downloads>::default(), Standing::default());
         let (closing, is_closing) = watch::channel(false);
         let progress = collect::start(
             collect::Setting {
@@ -136,7 +132,9 @@ impl Browser {
                 artifacts,
                 redactor,
                 body_policy: options.body_policy,
-                downloads: directories.downloads.clone(),
+                downloads: downloads.clone(),
+                download_directory: directories.downloads.clone(),
+                download_bytes_max: options.download_bytes_max,
                 standing: standing.clone(),
                 closing: is_closing,
             },
@@ -153,6 +151,7 @@ impl Browser {
             process_id,
             launch_ms,
             roster,
+            downloads,
             progress,
             standing,
             process,
@@ -169,6 +168,17 @@ impl Browser {
             }
         }
     }
+}
+
+/// What can be known before anything is started.
+fn possible(options: &LaunchOptions) -> Result<(), LaunchError> {
+    if !options.executable.is_file() {
+        return Err(LaunchError::NotFound { looked_for: vec![options.executable.display().to_string()] });
+    }
+    if options.sandbox && os::is_root() {
+        return Err(LaunchError::SandboxUnavailable { reason: "this process runs as root" });
+    }
+    Ok(())
 }
 
 fn failed(what: &str, error: &std::io::Error) -> LaunchError {

@@ -6,6 +6,7 @@
 pub mod chromium;
 mod collect;
 mod cookies;
+pub mod downloads;
 mod handle;
 mod launch;
 mod login;
@@ -57,6 +58,8 @@ pub struct LaunchOptions {
     /// Width and height in pixels.
     pub window: Option<(u32, u32)>,
     pub body_policy: BodyPolicy,
+    /// A larger download is stopped.
+    pub download_bytes_max: u64,
 }
 
 /// One page, as lists show it.
@@ -100,6 +103,10 @@ impl Roster {
 
     fn pages(&self) -> Vec<Page> {
         self.lock().pages.clone()
+    }
+
+    fn by_id(&self, page_id: &PageId) -> Option<Page> {
+        self.lock().pages.iter().find(|page| page.page_id() == page_id).cloned()
     }
 
     fn by_target(&self, target_id: &str) -> Option<Page> {
@@ -158,6 +165,7 @@ struct Inner {
     process_id: u32,
     launch_ms: f64,
     roster: Arc<Roster>,
+    downloads: Arc<downloads::Downloads>,
     progress: collect::Progress,
     standing: standing::Standing,
     process: chromium::process::Process,
@@ -187,6 +195,11 @@ impl Browser {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.inner.connection
+    }
+
+    #[must_use]
+    pub fn downloads(&self) -> &downloads::Downloads {
+        &self.inner.downloads
     }
 
     /// All pages, in order of creation.
@@ -230,7 +243,7 @@ impl Browser {
 
     #[must_use]
     pub fn page(&self, page_id: &PageId) -> Option<Page> {
-        self.inner.roster.lock().pages.iter().find(|page| page.page_id() == page_id).cloned()
+        self.inner.roster.by_id(page_id)
     }
 
     /// Opens an empty page, which becomes the active one.

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use storage::ids::FrameId;
+use storage::ids::{DownloadId, FrameId, PageId};
 
 use super::chromium::SessionKey;
 
@@ -17,6 +17,8 @@ pub const FRAMES_MAX: usize = 4096;
 pub const IN_FLIGHT_MAX: usize = 16_384;
 /// Document loads remembered per page.
 pub const LOADS_MAX: usize = 32;
+/// Popups and downloads of a page remembered by name; all of them are counted.
+const LATEST_MAX: usize = 64;
 /// Names of life-cycle moments remembered per document.
 const LIFECYCLE_MAX: usize = 32;
 /// Isolated worlds remembered per frame.
@@ -157,6 +159,50 @@ pub struct Load {
     pub download: bool,
 }
 
+/// Things that happen to a page one after another: how many, and which the latest were.
+#[derive(Debug, Clone)]
+pub struct Latest<T> {
+    count: u64,
+    items: VecDeque<T>,
+}
+
+impl<T> Default for Latest<T> {
+    fn default() -> Self {
+        Self { count: 0, items: VecDeque::new() }
+    }
+}
+
+impl<T: Clone> Latest<T> {
+    pub(super) fn add(&mut self, item: T) {
+        self.count += 1;
+        if self.items.len() >= LATEST_MAX {
+            self.items.pop_front();
+        }
+        self.items.push_back(item);
+    }
+
+    /// How many there have been.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Those after the first `count`, oldest first.
+    #[must_use]
+    pub fn since(&self, count: u64) -> Vec<T> {
+        let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX).min(self.items.len());
+        self.items.iter().skip(self.items.len() - new).cloned().collect()
+    }
+}
+
+/// What a page wants in a new window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowAsked {
+    /// For script to fill.
+    Empty,
+    Document,
+}
+
 /// A request that has not ended.
 #[derive(Debug, Clone)]
 pub struct InFlight {
@@ -178,8 +224,12 @@ pub struct PageState {
     pub armed: Option<Armed>,
     pub file_chooser: Option<FileChooser>,
     pub file_choosers_opened: u64,
-    pub downloads_started: u64,
-    pub popups_opened: u64,
+    /// Those that began in the page, or in a popup of its.
+    pub downloads: Latest<DownloadId>,
+    pub popups: Latest<PageId>,
+    /// Windows that its script, links and forms asked for; each becomes a popup unless it is refused.
+    /// Whether each was to show a document of its own, or be empty.
+    pub windows: Latest<WindowAsked>,
     /// Navigations of the main frame that script, a link or a form asked for, or that began.
     pub navigations_requested: u64,
     /// Documents the main frame has committed.
@@ -210,8 +260,9 @@ impl PageState {
             armed: None,
             file_chooser: None,
             file_choosers_opened: 0,
-            downloads_started: 0,
-            popups_opened: 0,
+            downloads: Latest::default(),
+            popups: Latest::default(),
+            windows: Latest::default(),
             navigations_requested: 0,
             navigations_committed: 0,
             same_document_navigations: 0,

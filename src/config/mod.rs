@@ -8,6 +8,7 @@
 mod arguments;
 mod auditing;
 mod environment;
+mod facts;
 pub mod options;
 mod resolve;
 mod show;
@@ -77,6 +78,9 @@ pub struct Config {
     pub no_packs: Vec<&'static str>,
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
+    pub download_bytes_max: u64,
+    /// Beside the data directory's own `uploads`.
+    pub upload_dir: Option<PathBuf>,
     pub artifact_quota_bytes: u64,
     /// When acknowledgements leave.
     pub durability: Durability,

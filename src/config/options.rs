@@ -4,9 +4,10 @@
 //! `BROWSER_MCP_DATA_DIR`. To add an option: a row here, its numbers in `limits`, a field in `Config`
 //! and its line in `resolve`.
 
-use storage::limits::{BALLAST_BYTES_DEFAULT, SYNC_INTERVAL_MILLIS_MAX};
+use storage::limits::{ARTIFACT_BYTES_MAX, BALLAST_BYTES_DEFAULT, SYNC_INTERVAL_MILLIS_MAX};
 
 use super::environment::Environment;
+pub use super::facts::{Default, Kind, OptionFacts, Reach};
 use crate::contract::facts::{EVERYTHING, PACKS_OFF, PACKS_ON};
 use crate::limits::{
     ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BALLAST_BYTES_MAX,
@@ -17,103 +18,6 @@ use crate::limits::{
     RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN, RETENTION_AUDIT_DAYS_DEFAULT, RETENTION_DAYS_MAX,
     RETENTION_EVIDENCE_DAYS_DEFAULT, RETENTION_TELEMETRY_DAYS_DEFAULT, TIMEOUT_SECONDS_MAX,
 };
-
-/// One option, as data.
-#[derive(Debug)]
-pub struct OptionFacts {
-    /// Member of the file, and the name in `config show`.
-    pub key: &'static str,
-    /// Flag, without its dashes.
-    pub flag: &'static str,
-    /// Environment variable.
-    pub variable: &'static str,
-    pub kind: Kind,
-    pub default: Default,
-    /// Whether every command takes it, or only those that serve or speak about serving.
-    pub reach: Reach,
-    pub text: &'static str,
-}
-
-/// What values an option takes.
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    Address,
-    Path,
-    Count {
-        min: u64,
-        max: u64,
-    },
-    Bytes {
-        min: u64,
-        max: u64,
-    },
-    /// Decimals are allowed; `zero` says whether 0 is.
-    Seconds {
-        zero: bool,
-        max: u64,
-    },
-    /// Decimals are allowed; 0 is for ever.
-    Days {
-        max: u64,
-    },
-    Switch,
-    /// One of these, in any case.
-    Word(&'static [&'static str]),
-    /// Any of these, separated by commas.
-    Words(&'static [&'static str]),
-    /// `commit`, or `interval=` and milliseconds.
-    Durability {
-        millis_max: u64,
-    },
-}
-
-/// What holds when nobody says anything.
-#[derive(Debug, Clone, Copy)]
-pub enum Default {
-    /// No value: the option is off.
-    Nothing,
-    Number(u64),
-    Text(&'static str),
-    /// Worked out from the surroundings, and described in words.
-    Derived(&'static str, fn(&Environment) -> Option<String>),
-}
-
-/// Which commands take an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    Every,
-    Serving,
-}
-
-impl OptionFacts {
-    /// What the default is, for people.
-    #[must_use]
-    pub fn default_text(&self) -> String {
-        match self.default {
-            Default::Nothing => "none".to_owned(),
-            Default::Number(number) => number.to_string(),
-            Default::Text(text) | Default::Derived(text, _) => text.to_owned(),
-        }
-    }
-
-    /// What values are taken, for people.
-    #[must_use]
-    pub fn kind_text(&self) -> String {
-        match self.kind {
-            Kind::Address => "address:port".to_owned(),
-            Kind::Path => "path".to_owned(),
-            Kind::Count { min, max } => format!("{min} to {max}"),
-            Kind::Bytes { min, max } => format!("bytes, {min} to {max}"),
-            Kind::Seconds { zero: true, max } => format!("seconds, 0 to {max}"),
-            Kind::Seconds { zero: false, max } => format!("seconds, above 0, up to {max}"),
-            Kind::Days { max } => format!("days, 0 to {max}"),
-            Kind::Switch => "true or false".to_owned(),
-            Kind::Word(words) => words.join(", "),
-            Kind::Words(words) => format!("any of {}", words.join(", ")),
-            Kind::Durability { millis_max } => format!("commit, or interval=MS with MS from 1 to {millis_max}"),
-        }
-    }
-}
 
 /// Every option, in the order in which help and README show them.
 pub static OPTIONS: &[OptionFacts] = &[
@@ -269,6 +173,24 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(BODY_BYTES_DEFAULT),
         reach: Reach::Serving,
         text: "Largest body that is kept; of larger ones the size is recorded",
+    },
+    OptionFacts {
+        key: "download_bytes_max",
+        flag: "download-bytes-max",
+        variable: "BROWSER_MCP_DOWNLOAD_BYTES_MAX",
+        kind: Kind::Bytes { min: 0, max: ARTIFACT_BYTES_MAX },
+        default: Default::Number(ARTIFACT_BYTES_MAX),
+        reach: Reach::Serving,
+        text: "Largest download; a larger one is stopped",
+    },
+    OptionFacts {
+        key: "upload_dir",
+        flag: "upload-dir",
+        variable: "BROWSER_MCP_UPLOAD_DIR",
+        kind: Kind::Path,
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Another directory whose files may be uploaded, beside uploads in the data directory",
     },
     OptionFacts {
         key: "artifact_quota_bytes",

@@ -41,7 +41,9 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         }
         PageError::Script { text } => Fault::new(Code::ScriptError).with("text", text),
         PageError::DialogOpen { dialog } => dialog_blocks(&dialog.dialog_type),
+        PageError::UploadFailed { reason } => Fault::new(Code::UploadFailed).with("reason", reason),
         PageError::Unsupported { what } => Fault::new(Code::UnsupportedCapability).with("what", what),
+        PageError::TooLarge { what, limit } => Fault::new(Code::LimitExceeded).with("name", what).with("limit", limit),
         PageError::PageClosed => page_closed(call),
         PageError::PageCrashed => Fault::new(Code::PageCrashed).with("tab_id", tab(call)),
         PageError::BrowserGone => browser_gone(call),

@@ -1,101 +1,20 @@
-//! `screenshot`, `get_content`, `evaluate`.
+//! `get_content`, `evaluate`.
 
 use serde_json::{Value, json};
-use storage::event::catalog::ScreenshotTaken;
-use storage::event::{Context, Draft};
+use storage::event::Context;
 
 use super::faults;
-use super::launch_arguments::record_refusal;
-use super::tool::{Call, Image, Output, Tool};
+use super::tool::{Call, Output, Tool};
 use crate::browser::Page;
-use crate::browser::page::{Clip, ScreenshotOptions};
-use crate::contract::facts::{SESSION, Scalar, TAB, TEXT_LENGTH_MAX};
+use crate::contract::facts::{SESSION, TAB, TEXT_LENGTH_MAX};
 use crate::contract::result::{SESSION_ID, URL};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
-use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
 use crate::limits::{PREVIEW_BYTES_MAX, head};
 
-const CLIP: &[Parameter] = &[
-    Parameter::new("x", Shape::Number { min: None }, "").required(),
-    Parameter::new("y", Shape::Number { min: None }, "").required(),
-    Parameter::new("width", Shape::Number { min: Some(0.0) }, "").required(),
-    Parameter::new("height", Shape::Number { min: Some(0.0) }, "").required(),
-];
-
-pub static SCREENSHOT: Tool = Tool {
-    facts: ToolFacts {
-        name: "screenshot",
-        title: "Screenshot",
-        text: "Take a PNG of the viewport, the full page or a clip; kept as an artifact and shown when small enough.",
-        pack: Pack::Inspection,
-        effect: Effect::READ,
-        lane: Lane::Session,
-        parameters: &[
-            SESSION,
-            Parameter::flag("full_page", "").or(Scalar::Flag(false)),
-            Parameter::new("clip", Shape::Record { fields: CLIP, open: false }, ""),
-            Parameter::flag("omit_background", "").or(Scalar::Flag(false)),
-            Parameter::text("save_path", "below the session's files directory"),
-            TAB,
-        ],
-        returns: Returns::Object(&[
-            Field::text("saved_to").maybe(),
-            Field::integer("width"),
-            Field::integer("height"),
-            Field::integer("bytes"),
-            Field::text("artifact"),
-        ]),
-    },
-    run: |call| Box::pin(screenshot(call)),
-};
-
-async fn screenshot(call: Call) -> Result<Output, Fault> {
-    let save_path = call.arguments.optional_text("save_path").map(|path| file_path(&call, path)).transpose()?;
-    let page = call.page()?;
-    let options = ScreenshotOptions {
-        full_page: call.arguments.flag("full_page").unwrap_or(false),
-        clip: call.arguments.value("clip").and_then(clip),
-        omit_background: call.arguments.flag("omit_background").unwrap_or(false),
-    };
-    let shot = page.screenshot(&options, call.deadline).await.map_err(faults::page(&call))?;
-    let context = context(&call, &page)?;
-    let kept = keep::keep(&call.gateway, &context, "screenshot", "image/png", shot.png.clone()).await?;
-    let bytes = shot.png.len() as u64;
-    let (width, height) = (u64::from(shot.width), u64::from(shot.height));
-    let taken = ScreenshotTaken { width, height, bytes, artifact: kept.handle.clone() };
-    call.gateway.journal.record(vec![Draft::new(&context, &taken)]);
-    let mut data = json!({"width": width, "height": height, "bytes": bytes, "artifact": kept.handle.as_str()});
-    let mut artifacts = vec![keep::reference(&kept.handle)];
-    if let Some(path) = save_path {
-        let shown = path.display().to_string();
-        let png = shot.png.clone();
-        keep::blocking(move || crate::paths::write(&path, &png)).await?;
-        data["saved_to"] = shown.as_str().into();
-        artifacts.push(Reference::Path(shown));
-    }
-    let mut output = Output::value(data);
-    output.artifacts = artifacts;
-    output.image = Some(Image { media_type: "image/png", bytes: shot.png });
-    Ok(output)
-}
-
-fn clip(value: &Value) -> Option<Clip> {
-    let side = |name: &str| value.get(name).and_then(Value::as_f64);
-    Some(Clip { x: side("x")?, y: side("y")?, width: side("width")?, height: side("height")? })
-}
-
-/// A session's files lie in a directory of its own.
-fn file_path(call: &Call, asked: &str) -> Result<std::path::PathBuf, Fault> {
-    let root = call.gateway.files_directory().join(call.session()?.instance_id.as_str());
-    crate::paths::below(&root, asked).map_err(|_| {
-        record_refusal(call, "path", asked);
-        Fault::new(Code::PathNotAllowed).with("path", asked)
-    })
-}
-
-fn context(call: &Call, page: &Page) -> Result<Context, Fault> {
+/// Of events about a page.
+pub(super) fn context(call: &Call, page: &Page) -> Result<Context, Fault> {
     Ok(Context { page_id: Some(page.page_id().clone()), ..call.session()?.scope.context() })
 }
 

@@ -81,6 +81,15 @@ fn acted(call: &Call, echoed: &str, done: &ActionDone) -> Output {
     if let Some(dialog) = &done.dialog {
         data["dialog"] = super::dialogs::shown(dialog);
     }
+    if !done.popups.is_empty() {
+        data["popups"] = super::tabs::popups(call, &done.popups);
+    }
+    if !done.downloads.is_empty() {
+        data["downloads"] = done.downloads.iter().map(|id| id.as_str()).collect::<Vec<_>>().into();
+    }
+    if done.closed {
+        data["tab_closed"] = true.into();
+    }
     Output::value(data)
 }
 

@@ -4,6 +4,7 @@ mod auth;
 mod dialogs;
 mod evidence;
 mod faults;
+mod files;
 mod frozen;
 mod inspection;
 mod instances;
@@ -14,6 +15,7 @@ mod lifecycle;
 mod navigation;
 pub mod offer;
 mod people;
+mod pictures;
 mod snapshot;
 mod state;
 mod tabs;
@@ -48,7 +50,7 @@ pub static TOOLS: &[&Tool] = &[
     &interaction::PRESS_KEY,
     &interaction::HOVER,
     &interaction::SCROLL,
-    &inspection::SCREENSHOT,
+    &pictures::SCREENSHOT,
     &snapshot::SNAPSHOT,
     &inspection::GET_CONTENT,
     &inspection::EVALUATE,
@@ -60,6 +62,8 @@ pub static TOOLS: &[&Tool] = &[
     &state::SET_COOKIES,
     &state::SET_VIEWPORT,
     &state::SET_EXTRA_HTTP_HEADERS,
+    &files::UPLOAD_FILE,
+    &files::DOWNLOAD_FILE,
     &auth::SAVE_STORAGE_STATE,
     &auth::SAVE_FULL_PROFILE,
     &auth::LIST_SAVED_AUTHS,
@@ -79,8 +83,10 @@ pub static TOOLS: &[&Tool] = &[
     &evidence::GET_NETWORK_REQUEST,
     &evidence::LIST_EVENTS,
     &evidence::LIST_DOWNLOADS,
+    &evidence::SAVE_DOWNLOAD,
     &evidence::READ_ARTIFACT,
     &evidence::EXPORT_EVENTS,
+    &pictures::SAVE_PDF,
 ];
 
 /// The tool called `name`.

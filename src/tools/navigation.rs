@@ -26,7 +26,13 @@ pub static NAVIGATE: Tool = Tool {
             TIMEOUT,
             TAB,
         ],
-        returns: Returns::Object(&[SESSION_ID, URL, Field::integer("status").or_null(), TAB_ID]),
+        returns: Returns::Object(&[
+            SESSION_ID,
+            URL,
+            Field::integer("status").or_null(),
+            TAB_ID,
+            Field::text("download_id").maybe(),
+        ]),
     },
     run: |call| Box::pin(navigate(call)),
 };
@@ -85,6 +91,10 @@ fn arrival(call: &Call, arrived: &Navigated) -> Value {
     let mut data = json!({"session_id": call.arguments.text("session_id"), "url": arrived.url});
     if let Some(dialog) = &arrived.dialog {
         data["dialog"] = super::dialogs::shown(dialog);
+    }
+    if let Some(download) = &arrived.download {
+        data["download"] = true.into();
+        data["download_id"] = download.as_str().into();
     }
     data
 }

@@ -31,7 +31,6 @@ pub const CORE_TOOLS: &[&str] = &[
     "evaluate",
     "wait_for_selector",
     "accept_next_dialog",
-    "upload_file",
     "list_console_messages",
     "list_network_requests",
     "get_network_request",

@@ -77,6 +77,16 @@ async fn close_tab(call: Call) -> Result<Output, Fault> {
     })))
 }
 
+/// Tabs that an action opened; those that are gone already are told without an address.
+pub(super) fn popups(call: &Call, popups: &[PageId]) -> Value {
+    let browser = call.browser().ok();
+    let tab = |page_id: &PageId| {
+        let url = browser.and_then(|browser| browser.page(page_id)).map(|page| page.url());
+        json!({"tab_id": page_id.as_str(), "url": url})
+    };
+    popups.iter().map(tab).collect()
+}
+
 pub static SWITCH_TAB: Tool = Tool {
     facts: ToolFacts {
         name: "switch_tab",

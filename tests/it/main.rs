@@ -19,6 +19,7 @@ mod contract;
 mod crash;
 mod damage;
 mod disk;
+mod downloads;
 mod durability;
 mod evidence;
 mod exporting;
@@ -32,6 +33,8 @@ mod lifetime;
 mod metrics;
 mod navigation;
 mod packs;
+mod pictures;
+mod popups;
 mod redaction;
 mod retention;
 mod selectors;
@@ -42,6 +45,7 @@ mod spine;
 mod state;
 mod tidy;
 mod torture;
+mod uploads;
 
 #[test]
 fn every_file_is_declared() {

@@ -120,6 +120,7 @@ async fn connection(mut stream: TcpStream, shared: &Shared) -> std::io::Result<(
         match request.plain_path() {
             "/ws" => return websocket::serve(&mut stream, &request).await,
             "/abort" => return Ok(()),
+            "/held" | "/cut" | "/flood" => return routes::pour(&mut stream, &request, shared).await,
             "/endless" => return routes::endless(&mut stream, shared).await,
             "/hold" => shared.until_released().await,
             _ => {}

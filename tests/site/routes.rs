@@ -38,6 +38,12 @@ pub(super) fn answer(request: &Received, shared: &Shared) -> Answer {
     if let Some(rest) = path.strip_prefix("/conformance/") {
         return super::conformance::answer(rest, shared);
     }
+    if path == "/named" {
+        // What stands after the question mark is the header's value as it is.
+        let asked = request.path.split_once('?').map_or("", |(_, asked)| asked);
+        let disposition = format!("attachment; {}", asked.replace("%20", " ").replace("%22", "\""));
+        return Answer::new(200, "application/octet-stream", "named").with("Content-Disposition", disposition);
+    }
     match path {
         "/json" => Answer::new(200, "application/json", r#"{"ok":true,"items":[1,2,3]}"#),
         "/echo" => {
@@ -61,6 +67,34 @@ pub(super) async fn endless(stream: &mut TcpStream, shared: &Shared) -> std::io:
     stream.write_all(b"1b\r\n<title>Endless</title><p>on\r\n").await?;
     shared.until_released().await;
     stream.write_all(b"0\r\n\r\n").await
+}
+
+/// Downloads that do not end by themselves: half and the rest once the site lets go, half and the end
+/// of the connection, or one chunk after the other for as long as somebody reads.
+pub(super) async fn pour(stream: &mut TcpStream, request: &Received, shared: &Shared) -> std::io::Result<()> {
+    let bytes = request.number("bytes").unwrap_or(BYTES_DEFAULT);
+    let path = request.plain_path();
+    let length =
+        if path == "/flood" { "Transfer-Encoding: chunked".into() } else { format!("Content-Length: {bytes}") };
+    let name = path.trim_start_matches('/');
+    let head = format!(
+        "HTTP/1.1 200 Said\r\nContent-Type: application/octet-stream\r\n\
+         Content-Disposition: attachment; filename=\"{name}.bin\"\r\n{length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
+    if path == "/flood" {
+        let chunk = [b"10000\r\n".as_slice(), &pattern(0x10000), b"\r\n"].concat();
+        loop {
+            stream.write_all(&chunk).await?;
+        }
+    }
+    let content = pattern(bytes);
+    stream.write_all(&content[..bytes / 2]).await?;
+    if path == "/held" {
+        shared.until_released().await;
+        stream.write_all(&content[bytes / 2..]).await?;
+    }
+    Ok(())
 }
 
 /// Bytes that no text encoding takes, the same at every run.

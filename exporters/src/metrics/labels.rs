@@ -58,8 +58,9 @@ label_names! {
     Direction "direction" ["sent", "received"];
     WorkerType "worker_type" ["worker", "shared_worker", "service_worker"];
     DialogType "dialog_type" ["alert", "confirm", "prompt", "beforeunload"];
-    DownloadFailure "reason" ["canceled", "too_large", "unreadable"];
-    Purpose "purpose" ["result", "body", "console_text", "screenshot", "download", "export"];
+    DownloadFailure "reason"
+        ["canceled", "too_large", "quota", "disk_low", "unreadable", "session_closed", "browser_gone"];
+    Purpose "purpose" ["result", "body", "console_text", "screenshot", "pdf", "download", "export"];
     Rule "rule" ["scheme", "path", "launch_argument"];
     Format "format" ["parquet", "ndjson"];
     ExportResult "result" ["ok", "failed"];

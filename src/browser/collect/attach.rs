@@ -147,7 +147,7 @@ impl Collector {
         let url = self.setting.redactor.url(&info.url);
         self.record(&context, &PageOpened { url, opener_page_id });
         if let Some(opener) = opener {
-            self.change(&opener, |state| state.popups_opened += 1);
+            self.change(&opener, |state| state.popups.add(page.page_id().clone()));
         }
         roster.add(page.clone());
         self.roster_touched = true;
@@ -224,8 +224,9 @@ impl Collector {
         for (session, target) in std::mem::take(&mut self.targets) {
             self.target_ended(&session, &target, "crashed");
         }
-        for download_id in self.downloads.keys().cloned().collect::<Vec<_>>() {
-            self.download_failed(&download_id, "canceled");
+        let reason = if *self.setting.closing.borrow() { "session_closed" } else { "browser_gone" };
+        for guid in self.running_downloads.keys().cloned().collect::<Vec<_>>() {
+            self.download_failed(&guid, reason);
         }
     }
 }

@@ -38,6 +38,7 @@ pub(super) use attach::attach_to_top_level;
 
 use super::chromium::queue::{EventQueue, Incoming, Losses};
 use super::chromium::{Connection, SessionKey, envelope};
+use super::downloads::Downloads;
 use super::handle::Page;
 use super::standing::Standing;
 use super::state::PageState;
@@ -64,8 +65,11 @@ pub(super) struct Setting {
     pub artifacts: ArtifactStore,
     pub redactor: Arc<Redactor>,
     pub body_policy: BodyPolicy,
-    pub downloads: PathBuf,
     pub standing: Standing,
+    pub downloads: Arc<Downloads>,
+    pub download_directory: PathBuf,
+    /// One download.
+    pub download_bytes_max: u64,
     pub closing: watch::Receiver<bool>,
 }
 
@@ -118,11 +122,12 @@ pub(super) fn start(setting: Setting, queue: Arc<EventQueue>) -> Progress {
         progress: progress.clone(),
         targets: HashMap::new(),
         flights: flight::Flights::of_launch(),
-        downloads: HashMap::new(),
+        running_downloads: HashMap::new(),
         fetcher,
         outgoing: Vec::new(),
         touched: Vec::new(),
         roster_touched: false,
+        downloads_touched: false,
         losses: Losses::new(),
         wall_minus_monotonic: None,
     };
@@ -182,11 +187,12 @@ struct Collector {
     progress: Progress,
     targets: HashMap<SessionKey, Target>,
     flights: flight::Flights,
-    downloads: HashMap<String, download::Download>,
+    running_downloads: HashMap<String, download::Running>,
     fetcher: body::Fetcher,
     outgoing: Vec<outgoing::Outgoing>,
     touched: Vec<Page>,
     roster_touched: bool,
+    downloads_touched: bool,
     losses: Losses,
     /// Seconds between the browser's monotonic clock and the epoch.
     wall_minus_monotonic: Option<f64>,
@@ -270,6 +276,9 @@ impl Collector {
         }
         if std::mem::take(&mut self.roster_touched) {
             self.setting.roster.notify();
+        }
+        if std::mem::take(&mut self.downloads_touched) {
+            self.setting.downloads.notify();
         }
     }
 }

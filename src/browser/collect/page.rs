@@ -8,6 +8,7 @@ use storage::ids::FrameId;
 
 use super::super::chromium::SessionKey;
 use super::super::handle::Page;
+use super::super::state::WindowAsked;
 use super::{Collector, Handled, read};
 
 /// Parameters of all events about frames; each has some of them.
@@ -48,12 +49,19 @@ impl Collector {
             "frameRequestedNavigation" | "frameScheduledNavigation" | "frameStartedNavigating" => {
                 self.navigation_coming(&page, name, read(raw)?);
             }
+            "windowOpen" => self.window_asked(&page, &read::<FrameEvent>(raw)?.url),
             "javascriptDialogOpening" => return self.dialog_opened(&page, session, raw),
             "javascriptDialogClosed" => return self.dialog_closed(&page, raw),
             "fileChooserOpened" => return self.file_chooser_opened(&page, session, raw),
             _ => {}
         }
         Some(())
+    }
+
+    fn window_asked(&mut self, page: &Page, url: &str) {
+        let empty = url.is_empty() || url == "about:blank";
+        let asked = if empty { WindowAsked::Empty } else { WindowAsked::Document };
+        self.change(page, |state| state.windows.add(asked));
     }
 
     fn frame_attached(&mut self, page: &Page, session: &SessionKey, event: FrameEvent) {

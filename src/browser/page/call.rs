@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use storage::ids::{DownloadId, PageId};
 
 use super::error::PageError;
 use crate::browser::state::{Dialog, PageState};
@@ -14,6 +15,8 @@ use crate::deadline::Deadline;
 const COMMIT_WAIT: Duration = Duration::from_secs(5);
 /// The collector is given this long to take in what an action caused.
 const COLLECT_WAIT: Duration = Duration::from_millis(200);
+/// A window that the page asked for has to appear within this, or it was refused.
+const WINDOW_WAIT: Duration = Duration::from_millis(500);
 /// The page is given this long to show that it has handled input.
 const ECHO_WAIT: Duration = Duration::from_millis(100);
 /// One that was asked for has to begin within this, or nothing came of it.
@@ -28,6 +31,12 @@ pub struct ActionDone {
     pub navigated: bool,
     /// The text went into a password field: it must not be recorded.
     pub password_field: bool,
+    /// Tabs that it opened; some may be gone already.
+    pub popups: Vec<PageId>,
+    /// Downloads that began with it.
+    pub downloads: Vec<DownloadId>,
+    /// Whether the tab closed over it.
+    pub closed: bool,
 }
 
 /// How a piece of work ended that a dialog may interrupt.
@@ -44,6 +53,8 @@ pub(super) struct Mark {
     pub(super) committed: u64,
     pub(super) same_document: u64,
     pub(super) downloads: u64,
+    popups: u64,
+    windows: u64,
 }
 
 impl Page {
@@ -154,15 +165,30 @@ impl Page {
         deadline: Deadline,
         work: impl Future<Output = Result<(), PageError>> + Send,
     ) -> Result<ActionDone, PageError> {
-        match self.race(mark, deadline, work).await {
-            Ok(Raced::Done(())) => {}
-            Ok(Raced::Dialog(dialog)) => return Ok(ActionDone { dialog: Some(dialog), ..ActionDone::default() }),
+        let done = match self.race(mark, deadline, work).await {
+            Ok(Raced::Done(())) => {
+                self.caught_up(deadline.within(COLLECT_WAIT)).await;
+                self.settle(mark, deadline).await?
+            }
+            Ok(Raced::Dialog(dialog)) => ActionDone { dialog: Some(dialog), ..ActionDone::default() },
             // A page that closes on a click has taken the click.
-            Err(PageError::PageClosed) => return Ok(ActionDone::default()),
+            Err(PageError::PageClosed) => ActionDone::default(),
             Err(error) => return Err(error),
-        }
-        self.caught_up(deadline.within(COLLECT_WAIT)).await;
-        self.settle(mark, deadline).await
+        };
+        self.windows_opened(mark, deadline).await;
+        let state = self.state();
+        let (popups, downloads) = (state.popups.since(mark.popups), state.downloads.since(mark.downloads));
+        Ok(ActionDone { popups, downloads, closed: state.closed, ..done })
+    }
+
+    /// Waits until the windows that the page asked for since `mark` are there.
+    async fn windows_opened(&self, mark: Mark, deadline: Deadline) {
+        let opened = |state: &PageState| {
+            let asked = state.windows.count().saturating_sub(mark.windows);
+            (state.popups.count().saturating_sub(mark.popups) >= asked).then_some(())
+        };
+        // A window that does not come was refused by the browser, and nothing is to be told of it.
+        let _ = self.wait(deadline.within(WINDOW_WAIT), opened).await;
     }
 
     /// Waits until the page's script thread has come past what input just gave it: what an event's
@@ -182,8 +208,8 @@ impl Page {
                 || navigated
                 || state.navigations_requested == mark.requested
                 || state.same_document_navigations > mark.same_document
-                || state.downloads_started > mark.downloads;
-            over.then_some(ActionDone { dialog, navigated, password_field: false })
+                || state.downloads.count() > mark.downloads;
+            over.then(|| ActionDone { dialog, navigated, ..ActionDone::default() })
         };
         let begun = |state: &PageState| settled(state).map(Some).or_else(|| state.navigating.as_ref().map(|_| None));
         match self.wait(deadline.within(BEGIN_WAIT), begun).await {
@@ -208,7 +234,9 @@ impl Mark {
             requested: state.navigations_requested,
             committed: state.navigations_committed,
             same_document: state.same_document_navigations,
-            downloads: state.downloads_started,
+            downloads: state.downloads.count(),
+            popups: state.popups.count(),
+            windows: state.windows.count(),
         }
     }
 }

@@ -35,9 +35,14 @@ pub enum PageError {
     Script { text: String },
     #[error("an open {} blocks the page", dialog.dialog_type)]
     DialogOpen { dialog: Box<Dialog> },
+    /// The page does not take the files.
+    #[error("upload failed: {reason}")]
+    UploadFailed { reason: &'static str },
     /// A request that this page cannot meet, such as a picture taller than the limit.
     #[error("{what}")]
     Unsupported { what: String },
+    #[error("{what} are limited to {limit}")]
+    TooLarge { what: &'static str, limit: u64 },
     #[error("the page is closed")]
     PageClosed,
     #[error("the page crashed")]
@@ -54,6 +59,10 @@ pub enum PageError {
 impl PageError {
     pub(crate) fn internal(reason: impl Into<String>) -> Self {
         Self::Internal { reason: cut(&reason.into(), REASON_BYTES_MAX) }
+    }
+
+    pub(crate) fn upload_failed(reason: &'static str) -> Self {
+        Self::UploadFailed { reason }
     }
 
     pub(crate) fn not_actionable(selector: &str, reason: impl Into<String>) -> Self {

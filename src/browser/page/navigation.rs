@@ -1,6 +1,9 @@
 //! Going somewhere: by address, through the history, or again to the same place.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use storage::ids::DownloadId;
 
 use super::call::{Mark, Raced};
 use super::error::PageError;
@@ -12,14 +15,19 @@ use crate::deadline::Deadline;
 /// Chromium's error for a load that did not become a document: a download, a 204, or a stop.
 const ABORTED: &str = "net::ERR_ABORTED";
 
+/// A download that the browser announced has begun within this.
+const DOWNLOAD_WAIT: Duration = Duration::from_secs(2);
+
 /// Where a navigation ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Navigated {
     pub url: String,
     /// Of the document's response; `None` within one document, and for schemes that have none.
     pub status: Option<u16>,
     /// A dialog that the new document opened before it had loaded; it waits for its answer.
     pub dialog: Option<Dialog>,
+    /// A file came instead of a document, and the page stayed where it was.
+    pub download: Option<DownloadId>,
 }
 
 /// Which way through the history.
@@ -40,8 +48,7 @@ impl Page {
     /// Opens `url` in this page.
     ///
     /// # Errors
-    /// `NavigationFailed` with the browser's reason (`download` when a file came of it),
-    /// `NavigationTimeout`, and see [`PageError`].
+    /// `NavigationFailed` with the browser's reason, `NavigationTimeout`, and see [`PageError`].
     pub async fn navigate(&self, url: &str, wait_until: LoadState, deadline: Deadline) -> Result<Navigated, PageError> {
         self.revive();
         let committed = self.state().navigations_committed;
@@ -77,9 +84,8 @@ impl Page {
             Err(error) => return Err(navigation_error(error, url)),
         };
         if let Some(reason) = answer["errorText"].as_str().filter(|reason| !reason.is_empty()) {
-            return Err(self
-                .failed(mark, reason, answer["isDownload"] == true, url, &answer["loaderId"], deadline)
-                .await);
+            let download = answer["isDownload"] == true;
+            return self.failed(mark, reason, download, url, &answer["loaderId"], deadline).await;
         }
         match answer["loaderId"].as_str() {
             Some(loader_id) => self.arrive(mark, &Arrival::Loader(loader_id), wait_until, url, deadline).await,
@@ -89,7 +95,7 @@ impl Page {
                     (state.same_document_navigations > mark.same_document || state.url == url).then_some(())
                 };
                 let _ = self.wait(deadline.within(super::kit::PAUSE), moved).await;
-                Ok(Navigated { url: self.url(), status: None, dialog: None })
+                Ok(Navigated { url: self.url(), ..Navigated::default() })
             }
         }
     }
@@ -114,7 +120,7 @@ impl Page {
         };
         let entry = usize::try_from(there).ok().and_then(|at| history["entries"].get(at));
         let Some(entry) = entry else {
-            return Ok(Navigated { url: self.url(), status: None, dialog: None });
+            return Ok(Navigated { url: self.url(), ..Navigated::default() });
         };
         let url = entry["url"].as_str().unwrap_or_default().to_owned();
         let params = json!({ "entryId": entry["id"] });
@@ -165,7 +171,11 @@ impl Page {
             };
             let load = sought.as_deref().or(current).and_then(|loader_id| state.load(loader_id));
             if let Some(failed) = load.filter(|load| load.failure.is_some() && current != Some(&load.loader_id)) {
-                let reason = if failed.download { "download" } else { failed.failure.as_deref().unwrap_or(ABORTED) };
+                if failed.download {
+                    let download = state.downloads.since(mark.downloads).into_iter().next();
+                    return Some(Ok(Navigated { url: state.url.clone(), download, ..Navigated::default() }));
+                }
+                let reason = failed.failure.as_deref().unwrap_or(ABORTED);
                 return Some(Err(PageError::NavigationFailed { reason: reason.to_owned(), url: url.to_owned() }));
             }
             if let (true, Some(load)) = (arrived, current.and_then(|loader_id| state.load(loader_id))) {
@@ -184,7 +194,7 @@ impl Page {
             let ready = arrived && (within || wait_until.reached(state) || dialog.is_some());
             ready.then(|| {
                 let status = current.and_then(|loader_id| state.load(loader_id)).and_then(|load| load.status);
-                Ok(Navigated { url: state.url.clone(), status: status.filter(|_| !within), dialog })
+                Ok(Navigated { url: state.url.clone(), status: status.filter(|_| !within), dialog, download: None })
             })
         };
         match self.wait(deadline, outcome).await {
@@ -193,7 +203,7 @@ impl Page {
         }
     }
 
-    /// The error of a navigation that the browser refused or that came to nothing.
+    /// What became of a navigation that the browser refused or that came to no document.
     async fn failed(
         &self,
         mark: Mark,
@@ -202,7 +212,7 @@ impl Page {
         url: &str,
         loader: &Value,
         deadline: Deadline,
-    ) -> PageError {
+    ) -> Result<Navigated, PageError> {
         let url = url.to_owned();
         if reason != ABORTED {
             // Its error page takes over; what comes next must not find it still on its way.
@@ -211,15 +221,15 @@ impl Page {
                     |state: &PageState| (state.main_frame().loader_id.as_deref() == Some(loader_id)).then_some(());
                 let _ = self.wait(deadline.within(super::kit::PAUSE), shown).await;
             }
-            return PageError::NavigationFailed { reason: reason.to_owned(), url };
+            return Err(PageError::NavigationFailed { reason: reason.to_owned(), url });
         }
-        let begun = |state: &PageState| (download || state.downloads_started > mark.downloads).then_some(());
-        let reason = match self.wait(deadline.within(super::kit::PAUSE), begun).await {
-            Ok(()) => "download",
-            Err(WaitError::Passed) => reason,
-            Err(end) => return self.waited(end),
-        };
-        PageError::NavigationFailed { reason: reason.to_owned(), url }
+        let begun = |state: &PageState| state.downloads.since(mark.downloads).into_iter().next();
+        let patience = if download { DOWNLOAD_WAIT } else { super::kit::PAUSE };
+        match self.wait(deadline.within(patience), begun).await {
+            Ok(download) => Ok(Navigated { url: self.url(), download: Some(download), ..Navigated::default() }),
+            Err(WaitError::Passed) => Err(PageError::NavigationFailed { reason: reason.to_owned(), url }),
+            Err(end) => Err(self.waited(end)),
+        }
     }
 }
 

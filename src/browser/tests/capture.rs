@@ -150,7 +150,7 @@ async fn a_download_becomes_an_artifact() {
     let started = bench.of_kind("download.started").await;
     assert_eq!(started[0]["data"]["suggested_name"], "a.bin");
     assert_eq!(started[0]["page_id"], bench.page.page_id().as_str());
-    assert_eq!(bench.page.state().downloads_started, 1);
+    assert_eq!(bench.page.state().downloads.count(), 1);
     bench.close().await;
 }
 

@@ -149,5 +149,6 @@ fn options(directory: &std::path::Path, arguments: &[&str], headless_shell: bool
         run_directory: directory.join("run"),
         window: None,
         body_policy: super::BodyPolicy::Text,
+        download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
     }
 }

@@ -12,7 +12,7 @@ mod request;
 
 pub use artifact::READ_ARTIFACT;
 pub use console::LIST_CONSOLE_MESSAGES;
-pub use downloads::LIST_DOWNLOADS;
+pub use downloads::{LIST_DOWNLOADS, SAVE_DOWNLOAD};
 pub use events::LIST_EVENTS;
 pub use export::EXPORT_EVENTS;
 pub use network::LIST_NETWORK_REQUESTS;

@@ -31,6 +31,8 @@ use crate::ids::{ArtifactHandle, random_suffix};
 use crate::limits::ARTIFACT_BYTES_MAX;
 use crate::shred::shred;
 
+/// The name of the bound on everything kept together.
+pub const LIMIT_OF_ALL: &str = "bytes of all artifacts";
 const HANDLE_PREFIX: &str = "art-";
 const HANDLE_DIGITS: usize = 32;
 const UNFINISHED: &str = "tmp";
@@ -270,6 +272,14 @@ impl ArtifactStore {
         self.shared.directory.join(UNFINISHED).join(format!("{number}-{}", random_suffix(8)))
     }
 
+    /// Whether `bytes` more could be kept at this moment, for whoever is about to gather them.
+    ///
+    /// # Errors
+    /// As [`ArtifactStore::put`] would give.
+    pub fn room(&self, bytes: u64) -> Result<(), StorageError> {
+        self.reserve(bytes).map(drop)
+    }
+
     fn reserve(&self, bytes: u64) -> Result<Reserved<'_>, StorageError> {
         if bytes > ARTIFACT_BYTES_MAX {
             return Err(StorageError::Limit { name: "bytes of one artifact", limit: ARTIFACT_BYTES_MAX });
@@ -281,7 +291,7 @@ impl ArtifactStore {
         let mut used = self.shared.used_bytes();
         let before = self.stored(&mut used)?;
         if before.saturating_add(bytes) > self.shared.quota_bytes {
-            return Err(StorageError::Limit { name: "bytes of all artifacts", limit: self.shared.quota_bytes });
+            return Err(StorageError::Limit { name: LIMIT_OF_ALL, limit: self.shared.quota_bytes });
         }
         *used = Some(before + bytes);
         Ok(Reserved { shared: &self.shared, bytes, kept: false })

@@ -523,7 +523,7 @@ events! {
     68 "download.failed" DownloadFailed @ 1 Evidence {
         /// Identity of the download.
         download_id: DownloadId [Filter],
-        /// Why: `canceled`, `too_large`, `unreadable`.
+        /// Why: `canceled`, `too_large`, `quota`, `disk_low`, `unreadable`, `session_closed`, `browser_gone`.
         reason: Symbol [Filter, Label],
         /// Bytes received before it ended.
         received_bytes: u64,
@@ -553,7 +553,7 @@ events! {
     72 "artifact.kept" ArtifactKept @ 1 Evidence {
         /// Handle for `read_artifact`.
         artifact: ArtifactHandle [Filter],
-        /// What it is: `result`, `body`, `console_text`, `screenshot`, `download`, `export`.
+        /// What it is: `result`, `body`, `console_text`, `screenshot`, `pdf`, `download`, `export`.
         purpose: Symbol [Filter, Label],
         /// Media type.
         media_type: Clean,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, ValueRef};
-use crate::ids::{ArtifactHandle, DownloadId, OperationId, PageId, SessionId};
+use crate::ids::{ArtifactHandle, DownloadId, OperationId, Owner, PageId, SessionId};
 use crate::index::{Chain, Failure, Space, View};
 use crate::log::Position;
 use crate::query::events::Stream;
@@ -14,7 +14,7 @@ use crate::query::ledger::{Found, Wanted};
 use crate::query::matching::CompiledFilter;
 use crate::query::owned::OwnedEvent;
 use crate::query::removed::Removed;
-use crate::query::walk::gather;
+use crate::query::walk::{Sight, gather};
 
 /// Kinds that the downloads of a page are made of, for what is declared missing.
 const STREAM: [Kind; 4] = [Kind::DownloadStarted, Kind::DownloadProgress, Kind::DownloadFinished, Kind::DownloadFailed];
@@ -71,6 +71,22 @@ pub(super) fn page(view: &View, wanted: &Wanted) -> Result<Found<DownloadRow>, F
     let (retained, dropped) =
         (Some(stream.row.count(Some(&[Kind::DownloadStarted]))), stream.row.dropped(Some(&STREAM)));
     Ok(Found { items, walked, retained, dropped, removed, hidden: 0 })
+}
+
+pub(super) fn one(
+    view: &View,
+    owner: &Owner,
+    session: &SessionId,
+    download: &DownloadId,
+) -> Result<Option<DownloadRow>, Failure> {
+    let chain = view.chain(Space::Download, session.as_str(), download.as_str())?;
+    let events = gather(view, &telling(&chain))?;
+    let start = chain.links.iter().find(|link| link.kind == Kind::DownloadStarted.number());
+    let Some(first) = start.and_then(|link| events.get(&link.seq)) else { return Ok(None) };
+    if !Sight::new(view, owner).sees(&first.view())? {
+        return Ok(None);
+    }
+    Ok(Some(begun(&first.view()).joined(&chain, &events)))
 }
 
 /// Session, page, call, time; a condition that no download can meet leaves nothing.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::StorageError;
-use crate::ids::{ArtifactHandle, Owner, RequestId, SessionId};
+use crate::ids::{ArtifactHandle, DownloadId, Owner, RequestId, SessionId};
 use crate::index::{ArtifactRow, Failure, Index, SessionRow, View};
 use crate::limits;
 use crate::log::Reader;
@@ -126,6 +126,20 @@ impl Ledger {
     /// As [`Ledger::page`].
     pub async fn downloads_page(&self, request: &PageRequest<'_>) -> Result<Page<DownloadRow>, StorageError> {
         self.list(request, List::Downloads, downloads::page).await
+    }
+
+    /// One download with its present state.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn download(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        download: &DownloadId,
+    ) -> Result<Option<DownloadRow>, StorageError> {
+        let (owner, only, download) = (owner.clone(), session.clone(), download.clone());
+        self.ask(Some(session.clone()), Arc::new(move |view| downloads::one(view, &owner, &only, &download))).await
     }
 
     /// The cursor that goes on after the item of that `seq`, for a caller that keeps only the beginning

@@ -57,6 +57,7 @@ impl Bench {
             run_directory: path("run"),
             window: Some((1000, 700)),
             body_policy: BodyPolicy::None,
+            download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
         };
         let redactor = Arc::new(Redactor::new());
         let launched = Browser::launch(options, scope, Journal::new(log), artifacts, redactor, soon()).await;

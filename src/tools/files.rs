@@ -1,0 +1,246 @@
+//! `upload_file`, `download_file`: files into pages and out of them.
+//!
+//! What a page gets lies in the operator's upload directories or among the session's own files; what
+//! comes out goes to the session's own files, and stays kept as an artifact too.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use storage::artifact::Kept;
+
+use super::faults;
+use super::launch_arguments::record_refusal;
+use super::tool::{Call, Output, Tool};
+use crate::browser::Page;
+use crate::browser::downloads::{Download, DownloadEnd};
+use crate::browser::page::{ActionDone, ClickOptions, Offered};
+use crate::contract::facts::{SELECTOR, SELECTOR_LENGTH_MAX, SESSION, TAB, TIMEOUT};
+use crate::contract::result::{OK, SELECTED, SESSION_ID, URL};
+use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
+use crate::envelope::Reference;
+use crate::fault::{Code, Fault};
+use crate::keep;
+use crate::paths::{self, NotReadable};
+
+/// Files in one upload.
+const UPLOAD_FILES_MAX: usize = 1_000;
+/// Where a session's downloads go, below its own files.
+const DOWNLOADS: &str = "downloads";
+
+pub static UPLOAD_FILE: Tool = Tool {
+    facts: ToolFacts {
+        name: "upload_file",
+        title: "Upload file",
+        text: "Give files to a file input (hidden ones too), to what opens a file chooser, or to the chooser that is open.",
+        pack: Pack::Files,
+        effect: Effect::SET,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            SELECTOR,
+            Parameter::new(
+                "paths",
+                Shape::Texts { items_min: 1, items_max: UPLOAD_FILES_MAX },
+                "below the server's uploads directory, or saved in this session",
+            )
+            .required(),
+            TIMEOUT,
+            TAB,
+        ],
+        returns: Returns::Object(&[SESSION_ID, SELECTED, OK, Field::objects("files")]),
+    },
+    run: |call| Box::pin(upload_file(call)),
+};
+
+async fn upload_file(call: Call) -> Result<Output, Fault> {
+    // Looked at before the page is touched.
+    let offered = offered(&call).await?;
+    let page = call.page()?;
+    let selector = call.arguments.text("selector");
+    let done = page.upload(selector, &offered, call.deadline).await.map_err(faults::page(&call))?;
+    let mut data = json!({"session_id": call.arguments.text("session_id"), "selector": selector, "ok": true});
+    data["files"] = offered.paths.iter().map(|path| told(path)).collect();
+    if let Some(dialog) = &done.dialog {
+        data["dialog"] = super::dialogs::shown(dialog);
+    }
+    if done.navigated {
+        data["navigated"] = true.into();
+        data["url"] = page.url().into();
+    }
+    Ok(Output::value(data))
+}
+
+fn told(path: &Path) -> Value {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|facts| facts.len());
+    json!({"name": name, "bytes": bytes})
+}
+
+async fn offered(call: &Call) -> Result<Offered, Fault> {
+    let mut roots = vec![call.gateway.config.data_dir.join("uploads"), own_files(call)?];
+    roots.extend(call.gateway.config.upload_dir.clone());
+    let asked = call.arguments.texts("paths");
+    let looked = tokio::task::spawn_blocking(move || look(&roots, &asked)).await;
+    let refused = match looked.map_err(|panic| Fault::new(Code::InternalError).because(panic))? {
+        Ok(offered) => return Ok(offered),
+        Err(refused) => refused,
+    };
+    let reason = match refused.why {
+        Some(NotReadable::Absent) => "there is no such file",
+        Some(NotReadable::Special) => "it is neither a file nor a directory",
+        Some(NotReadable::Outside | NotReadable::Linked) => {
+            record_refusal(call, "path", &refused.path);
+            return Err(Fault::new(Code::PathNotAllowed).with("path", refused.path));
+        }
+        None => "a directory is given alone",
+    };
+    Err(Fault::new(Code::UploadFailed).with("reason", format!("{reason}: {}", refused.path)))
+}
+
+/// A path that cannot be given.
+struct Refused {
+    path: String,
+    /// `None`: a directory beside other paths.
+    why: Option<NotReadable>,
+}
+
+/// Every path, or the first that is refused.
+fn look(roots: &[PathBuf], asked: &[String]) -> Result<Offered, Refused> {
+    // Paths of the directories may be given as the caller sees them or as they are.
+    let mut known = Vec::new();
+    for root in roots {
+        known.extend(root.canonicalize().ok());
+        known.push(root.clone());
+    }
+    let mut paths = Vec::with_capacity(asked.len());
+    let mut directory = false;
+    for path in asked {
+        let refuse = |why: Option<NotReadable>| Refused { path: path.clone(), why };
+        let found = paths::readable(&known, path).map_err(|why| refuse(Some(why)))?;
+        if found.is_dir() {
+            if asked.len() > 1 {
+                return Err(refuse(None));
+            }
+            paths::without_links(&found).map_err(|why| refuse(Some(why)))?;
+            directory = true;
+        }
+        paths.push(found);
+    }
+    Ok(Offered { paths, directory })
+}
+
+/// The session's own files.
+fn own_files(call: &Call) -> Result<PathBuf, Fault> {
+    Ok(call.gateway.files_directory().join(call.session()?.instance_id.as_str()))
+}
+
+pub static DOWNLOAD_FILE: Tool = Tool {
+    facts: ToolFacts {
+        name: "download_file",
+        title: "Download file",
+        text: "Click what starts a download, wait for its end, and save the file among the session's own.",
+        pack: Pack::Files,
+        effect: Effect::ACT,
+        lane: Lane::Session,
+        parameters: &[
+            SESSION,
+            Parameter::new("trigger_selector", Shape::Text { length_min: 1, length_max: SELECTOR_LENGTH_MAX }, "")
+                .required(),
+            TIMEOUT,
+            TAB,
+            Parameter::text("save_as", "file name; the suggested one by default"),
+        ],
+        returns: Returns::Object(&[
+            SESSION_ID,
+            Field::text("saved_to"),
+            Field::text("suggested_name"),
+            Field::integer("size"),
+            Field::text("sha256"),
+            URL,
+            Field::text("download_id"),
+            Field::text("artifact"),
+        ]),
+    },
+    run: |call| Box::pin(download_file(call)),
+};
+
+async fn download_file(call: Call) -> Result<Output, Fault> {
+    let directory = own_files(&call)?.join(DOWNLOADS);
+    let save_as = call.arguments.optional_text("save_as").map(|name| permitted(&call, &directory, name)).transpose()?;
+    let page = call.page()?;
+    let downloads = call.browser()?.downloads();
+    let mark = downloads.mark();
+    let selector = call.arguments.text("trigger_selector");
+    let done = page.click(selector, &ClickOptions::default(), call.deadline).await.map_err(faults::page(&call))?;
+    let begun = begun(&call, &page, mark, &done).await?;
+    let end = downloads.ended(&begun.download_id, call.deadline).await;
+    let kept = match end {
+        Ok(Some(DownloadEnd::Kept(kept))) => kept,
+        Ok(Some(DownloadEnd::Failed(reason))) => return Err(failed(reason)),
+        Ok(None) => return Err(failed("too many downloads at once; see list_downloads")),
+        Err(_) => return Err(failed("it still runs; see list_downloads, then save_download")),
+    };
+    let saved = save(&call, &kept, directory, save_as, &begun.suggested_name).await?;
+    let shown = saved.display().to_string();
+    let mut output = Output::value(json!({
+        "session_id": call.arguments.text("session_id"),
+        "saved_to": shown,
+        "suggested_name": begun.suggested_name,
+        "size": kept.bytes,
+        "sha256": kept.sha256,
+        "url": begun.url,
+        "download_id": begun.download_id.as_str(),
+        "artifact": kept.handle.as_str(),
+    }));
+    output.artifacts = vec![Reference::Path(shown), keep::reference(&kept.handle)];
+    Ok(output)
+}
+
+/// The download that the click set off.
+async fn begun(call: &Call, page: &Page, mark: u64, done: &ActionDone) -> Result<Download, Fault> {
+    let downloads = call.browser()?.downloads();
+    // One that began meanwhile counts, whatever else happened.
+    let begun = downloads.begun_in(page.page_id(), mark, call.deadline.within(std::time::Duration::ZERO)).await;
+    if let Ok(begun) = begun {
+        return Ok(begun);
+    }
+    if let Some(dialog) = &done.dialog {
+        return Err(faults::dialog_blocks(&dialog.dialog_type));
+    }
+    let begun = downloads.begun_in(page.page_id(), mark, call.deadline).await;
+    begun.map_err(|_| failed("the click was done, but no download began in time"))
+}
+
+fn failed(reason: &str) -> Fault {
+    Fault::new(Code::DownloadFailed).with("reason", reason)
+}
+
+fn permitted(call: &Call, directory: &Path, name: &str) -> Result<PathBuf, Fault> {
+    paths::below(directory, name).map_err(|_| {
+        record_refusal(call, "path", name);
+        Fault::new(Code::PathNotAllowed).with("path", name)
+    })
+}
+
+/// Copies what was kept to `save_as`, or to the suggested name with a number where that is taken.
+async fn save(
+    call: &Call,
+    kept: &Kept,
+    directory: PathBuf,
+    save_as: Option<PathBuf>,
+    suggested_name: &str,
+) -> Result<PathBuf, Fault> {
+    let (artifacts, handle) = (call.gateway.artifacts.clone(), kept.handle.clone());
+    let name = paths::plain_name(suggested_name);
+    let refused = Fault::new(Code::PathNotAllowed).with("path", name.as_str());
+    let saved = keep::blocking(move || {
+        let target = match save_as {
+            Some(path) => Some(path),
+            None => paths::below(&directory, &name).and_then(|_| paths::free_name(&directory, &name)).ok(),
+        };
+        let Some(target) = target else { return Ok(None) };
+        paths::copy(&artifacts.path(&handle)?, &target)?;
+        Ok(Some(target))
+    });
+    saved.await?.ok_or(refused)
+}
