@@ -33,9 +33,7 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::NavigationFailed { reason, url } => {
             Fault::new(Code::NavigationFailed).with("reason", reason).with("url", url)
         }
-        PageError::NavigationTimeout { url } => {
-            Fault::new(Code::NavigationTimeout).with("timeout_ms", budget_ms(call)).with("url", url)
-        }
+        PageError::NavigationTimeout { url } => navigation_timeout(call, &url),
         PageError::WaitTimeout { what } => {
             Fault::new(Code::WaitTimeout).with("timeout_ms", budget_ms(call)).with("what", what)
         }
@@ -58,6 +56,11 @@ fn of_page(call: &Call, error: PageError) -> Fault {
 /// One of several matches, with the selector that means it alone.
 fn candidate(candidate: &Candidate) -> Value {
     json!({"element": candidate.element, "text": candidate.text, "selector": candidate.reference})
+}
+
+/// The address did not load within the call's time.
+pub(super) fn navigation_timeout(call: &Call, url: &str) -> Fault {
+    Fault::new(Code::NavigationTimeout).with("timeout_ms", budget_ms(call)).with("url", url)
 }
 
 /// An open dialog stands in the way; the fault names what clears it.

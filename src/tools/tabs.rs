@@ -8,6 +8,7 @@ use storage::ids::PageId;
 use super::faults;
 use super::navigation::{permitted, wait_until};
 use super::tool::{Call, Output, Tool};
+use crate::browser::CdpError;
 use crate::contract::facts::{SESSION, TIMEOUT, URL_LENGTH_MAX, WAIT_UNTIL};
 use crate::contract::result::{SESSION_ID, TAB_ID, URL};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
@@ -40,7 +41,11 @@ pub static NEW_TAB: Tool = Tool {
 async fn new_tab(call: Call) -> Result<Output, Fault> {
     // Refused before the tab exists, so that a refusal leaves none behind.
     let url = call.arguments.optional_text("url").map(|url| permitted(&call, url)).transpose()?;
-    let page = call.browser()?.open_page(call.deadline).await.map_err(faults::cdp(&call))?;
+    let page = call.browser()?.open_page(call.deadline).await.map_err(|error| match (error, &url) {
+        // The address is what was waited for, whichever part of the way took the time.
+        (CdpError::Timeout, Some(url)) => faults::navigation_timeout(&call, url),
+        (error, _) => faults::cdp(&call)(error),
+    })?;
     call.target.update(|ids| ids.page_id = Some(page.page_id().clone()));
     if let Some(url) = url {
         call.session()?.count_navigation();

@@ -122,6 +122,11 @@ async fn closing_does_not_ask_the_page() {
     let id = server.launch_at(&site.url("/closing.html")).await;
     server.ok("click", json!({"session_id": id, "selector": "#guard"})).await;
     let only = active(&tabs(&server, &id).await).clone();
+    let away = json!({"session_id": id, "url": site.url("/plain.html")});
+    let asked = server.fault("navigate", away, "MODAL_STATE_BLOCKED").await;
+    assert_eq!(asked["details"]["dialog_type"], "beforeunload", "the page does guard itself: {asked}");
+    server.ok("dismiss_next_dialog", json!({"session_id": id})).await;
+    assert_eq!(tabs(&server, &id).await[0]["url"], site.url("/closing.html"));
     let closed = server.ok("close_tab", json!({"session_id": id, "tab_id": only})).await;
     assert_eq!(closed["closed"], true);
     assert_eq!(tabs(&server, &id).await, Vec::<Value>::new(), "the last tab may be closed");
