@@ -139,6 +139,7 @@ fn prepare(
     Ok(Call {
         gateway: gateway.clone(),
         deadline: deadline(gateway, &arguments),
+        limit: Deadline::after(gateway.config.operation_timeout),
         arguments,
         owner: progress.owner.clone(),
         operation_id: progress.operation_id.clone(),
@@ -247,7 +248,9 @@ async fn leave(call: &Call, lane: Lane) {
 async fn run(gateway: &Gateway, tool: &'static Tool, call: &Call, progress: &Progress) -> Result<Output, Fault> {
     let mut task = tokio::spawn((tool.run)(call.clone()));
     // A tool keeps its own deadline; this one catches the tool that does not.
-    let late = call.deadline.extended(Duration::from_millis(CALL_GRACE_MS));
+    let goes_on = call.arguments.value("wait_for").is_some() || call.arguments.flag("include_snapshot") == Some(true);
+    let end = if goes_on { call.limit } else { call.deadline };
+    let late = end.extended(Duration::from_millis(CALL_GRACE_MS));
     let outcome = tokio::select! {
         outcome = late.bound(&mut task) => outcome,
         () = call.cancelled.cancelled() => {

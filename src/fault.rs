@@ -17,6 +17,9 @@ pub use catalog::{Code, ErrorType, FAULTS, FaultFacts, RetryClass};
 
 use crate::limits::{CAUSE_BYTES_MAX, DETAIL_ITEMS_MAX, head};
 
+/// What the failure of any code may say about what was done before it.
+pub const COMMON_DETAILS: [&str; 3] = ["action_completed", "done", "failed_field"];
+
 /// One failure of one call.
 #[derive(Debug, Clone)]
 pub struct Fault {
@@ -65,7 +68,7 @@ impl Fault {
     /// a debug build and is left out otherwise.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
-        let allowed = self.code.facts().details.contains(&key);
+        let allowed = self.code.facts().details.contains(&key) || COMMON_DETAILS.contains(&key);
         debug_assert!(allowed, "{} allows no detail {key}", self.code.as_str());
         if allowed {
             self.details.insert(key.to_owned(), detail::bounded(key, value.into()));

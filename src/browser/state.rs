@@ -10,6 +10,7 @@ use std::time::Instant;
 use storage::ids::{DownloadId, FrameId, PageId};
 
 use super::chromium::SessionKey;
+use super::page::Watched;
 
 /// Frames remembered per page; a page with more keeps the first ones.
 pub const FRAMES_MAX: usize = 4096;
@@ -206,6 +207,7 @@ pub enum WindowAsked {
 /// A request that has not ended.
 #[derive(Debug, Clone)]
 pub struct InFlight {
+    pub method: String,
     pub loader_id: String,
     pub frame_id: Option<FrameId>,
     pub since: Instant,
@@ -224,6 +226,9 @@ pub struct PageState {
     pub armed: Option<Armed>,
     pub file_chooser: Option<FileChooser>,
     pub file_choosers_opened: u64,
+    /// What is being dragged, as the browser handed it over.
+    pub drag: Option<serde_json::Value>,
+    pub drags_begun: u64,
     /// Those that began in the page, or in a popup of its.
     pub downloads: Latest<DownloadId>,
     pub popups: Latest<PageId>,
@@ -238,6 +243,8 @@ pub struct PageState {
     pub same_document_navigations: u64,
     /// A navigation of the main frame is on its way: its loader.
     pub navigating: Option<String>,
+    /// What the call that runs waits for.
+    pub watched: Option<Watched>,
     pub crashed: bool,
     pub closed: bool,
     pub in_flight: HashMap<String, InFlight>,
@@ -260,6 +267,8 @@ impl PageState {
             armed: None,
             file_chooser: None,
             file_choosers_opened: 0,
+            drag: None,
+            drags_begun: 0,
             downloads: Latest::default(),
             popups: Latest::default(),
             windows: Latest::default(),
@@ -267,6 +276,7 @@ impl PageState {
             navigations_committed: 0,
             same_document_navigations: 0,
             navigating: None,
+            watched: None,
             crashed: false,
             closed: false,
             in_flight: HashMap::new(),
@@ -348,6 +358,22 @@ impl PageState {
         if self.in_flight.len() < IN_FLIGHT_MAX {
             self.in_flight.insert(request_id.to_owned(), request);
         }
+    }
+
+    /// The head of a response has come.
+    pub(super) fn response_began(&mut self, browser_id: &str, url: &str, status: u64, request_id: &str) {
+        let Some(watched) = &mut self.watched else { return };
+        if let Some(request) = self.in_flight.get(browser_id) {
+            watched.response(request.since, (url, &request.method, status), request_id);
+        }
+    }
+
+    /// The main frame shows another address.
+    pub(super) fn set_address(&mut self, url: String) {
+        if let Some(watched) = &mut self.watched {
+            watched.address(&url);
+        }
+        self.url = url;
     }
 
     pub(super) fn request_ended(&mut self, request_id: &str) {

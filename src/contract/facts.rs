@@ -190,6 +190,8 @@ pub enum Shape {
     },
     /// Whatever the caller likes.
     Any,
+    /// What a form's field takes: a text, a flag, or several texts.
+    FieldValue,
     /// A text, or an object in its place.
     TextOrRecord {
         fields: &'static [Parameter],

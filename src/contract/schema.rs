@@ -79,6 +79,7 @@ fn shape(shape: &Shape) -> Map<String, Value> {
             json!({"type": "array", "items": items, "minItems": items_min, "maxItems": items_max})
         }
         Shape::Any => json!({}),
+        Shape::FieldValue => json!({"type": ["string", "boolean", "array"], "items": {"type": "string"}}),
         Shape::TextOrRecord { fields } => json!({"anyOf": [{"type": "string", "minLength": 1}, object(fields, false)]}),
         Shape::FlagOrNumber => json!({"type": ["boolean", "number"]}),
         Shape::Integers { items } => {

@@ -152,6 +152,11 @@ fn scalar_problem(shape: &Shape, value: &Value) -> Option<String> {
             None => Some("must be a number".into()),
             Some(number) => min.filter(|min| number < *min).map(|min| format!("must be at least {min}")),
         },
+        Shape::FieldValue => {
+            let texts = value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+            let fits = texts || value.is_string() || value.is_boolean();
+            (!fits).then(|| "must be a string, true, false or an array of strings".into())
+        }
         Shape::Flag => (!value.is_boolean()).then(|| "must be true or false".into()),
         Shape::FlagOrNumber => {
             (!value.is_boolean() && !value.is_number()).then(|| "must be true, false or a number".into())

@@ -17,6 +17,8 @@ pub(super) fn arguments(gateway: &Gateway, tool: &Tool, call: &Call) -> Json {
         match value {
             // A key's name tells nothing; a key's character may be one of a password's.
             Value::String(text) if name == "key" && text.chars().count() > 1 => shorten(&gateway.redactor, value),
+            // Which fields of a form are filled is no secret, what goes into them may be.
+            value if name == "fields" && typed(name) => hide(value),
             Value::String(text) if typed(name) => *text = format!("[{} characters]", text.chars().count()),
             Value::Array(items) if typed(name) => *value = format!("[{} items]", items.len()).into(),
             Value::Object(members) if typed(name) => *value = format!("[{} members]", members.len()).into(),
@@ -39,6 +41,18 @@ pub(super) fn arguments(gateway: &Gateway, tool: &Tool, call: &Call) -> Json {
         return json;
     }
     gateway.redactor.json(&serde_json::json!({"omitted_bytes": bytes}))
+}
+
+/// Replaces what goes into the fields of a form by its length; which fields they are stays.
+fn hide(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = format!("[{} characters]", text.chars().count()),
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Object(fields) => {
+            fields.iter_mut().filter(|(name, _)| *name != "selector").for_each(|(_, value)| hide(value));
+        }
+        _ => {}
+    }
 }
 
 /// Cuts every text inside `value` to what an event may spend on it.

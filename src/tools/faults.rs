@@ -40,6 +40,10 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::Script { text } => Fault::new(Code::ScriptError).with("text", text),
         PageError::DialogOpen { dialog } => dialog_blocks(&dialog.dialog_type),
         PageError::UploadFailed { reason } => Fault::new(Code::UploadFailed).with("reason", reason),
+        PageError::OutsideViewport { width, height } => {
+            let problem = format!("the point lies outside the viewport, which is {width} x {height} CSS pixels");
+            Fault::invalid_argument("x, y", problem)
+        }
         PageError::Unsupported { what } => Fault::new(Code::UnsupportedCapability).with("what", what),
         PageError::TooLarge { what, limit } => Fault::new(Code::LimitExceeded).with("name", what).with("limit", limit),
         PageError::PageClosed => page_closed(call),

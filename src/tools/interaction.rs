@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, echo, ok};
 use super::faults;
 use super::tool::{Call, Output, Tool};
 use crate::browser::page::{ActionDone, ClickOptions, Modifier, MouseButton, ScrollTarget};
@@ -17,6 +18,13 @@ const POSITION: &[Parameter] = &[
     Parameter::new("y", Shape::Number { min: None }, "").required(),
 ];
 
+pub(super) const BUTTON: Parameter =
+    Parameter::new("button", Shape::Choice(&["left", "right", "middle"]), "").or(Scalar::Text("left"));
+pub(super) const CLICK_COUNT: Parameter =
+    Parameter::new("click_count", Shape::Integer { min: 1, max: 3 }, "").or(Scalar::Integer(1));
+pub(super) const MODIFIERS: Parameter =
+    Parameter::new("modifiers", Shape::Choices(&["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]), "");
+
 pub static CLICK: Tool = Tool {
     facts: ToolFacts {
         name: "click",
@@ -28,14 +36,16 @@ pub static CLICK: Tool = Tool {
         parameters: &[
             SESSION,
             SELECTOR,
-            Parameter::new("button", Shape::Choice(&["left", "right", "middle"]), "").or(Scalar::Text("left")),
-            Parameter::new("click_count", Shape::Integer { min: 1, max: 3 }, "").or(Scalar::Integer(1)),
-            Parameter::new("modifiers", Shape::Choices(&["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]), ""),
+            BUTTON,
+            CLICK_COUNT,
+            MODIFIERS,
             Parameter::new(
                 "position",
                 Shape::Record { fields: POSITION, open: false },
                 "from the element's top left corner",
             ),
+            WAIT_FOR,
+            INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
         ],
@@ -45,8 +55,16 @@ pub static CLICK: Tool = Tool {
 };
 
 async fn click(call: Call) -> Result<Output, Fault> {
-    let page = call.page()?;
-    let options = ClickOptions {
+    let (page, options) = (call.page()?, click_options(&call));
+    let after = After::watch(&call, &page)?;
+    let done =
+        page.click(call.arguments.text("selector"), &options, call.deadline).await.map_err(faults::page(&call))?;
+    after.tell(&call, &done, &[echo(&call, "selector"), ok()]).await
+}
+
+/// How to click, as the arguments say.
+pub(super) fn click_options(call: &Call) -> ClickOptions {
+    ClickOptions {
         button: match call.arguments.text("button") {
             "right" => MouseButton::Right,
             "middle" => MouseButton::Middle,
@@ -55,42 +73,11 @@ async fn click(call: Call) -> Result<Output, Fault> {
         click_count: call.arguments.integer("click_count").and_then(|n| u8::try_from(n).ok()).unwrap_or(1),
         modifiers: call.arguments.texts("modifiers").iter().filter_map(|name| Modifier::parse(name)).collect(),
         position: call.arguments.value("position").and_then(point),
-    };
-    let done =
-        page.click(call.arguments.text("selector"), &options, call.deadline).await.map_err(faults::page(&call))?;
-    Ok(acted(&call, "selector", &done))
+    }
 }
 
 fn point(position: &Value) -> Option<(f64, f64)> {
     Some((position.get("x")?.as_f64()?, position.get("y")?.as_f64()?))
-}
-
-/// The contract's answer to an action, with what the caller should know of its consequences.
-fn acted(call: &Call, echoed: &str, done: &ActionDone) -> Output {
-    let mut data = json!({"session_id": call.arguments.text("session_id")});
-    if let Some(value) = call.arguments.value(echoed) {
-        data[echoed] = value.clone();
-    }
-    data["ok"] = true.into();
-    if done.navigated {
-        data["navigated"] = true.into();
-        if let Ok(page) = call.page() {
-            data["url"] = page.url().into();
-        }
-    }
-    if let Some(dialog) = &done.dialog {
-        data["dialog"] = super::dialogs::shown(dialog);
-    }
-    if !done.popups.is_empty() {
-        data["popups"] = super::tabs::popups(call, &done.popups);
-    }
-    if !done.downloads.is_empty() {
-        data["downloads"] = done.downloads.iter().map(|id| id.as_str()).collect::<Vec<_>>().into();
-    }
-    if done.closed {
-        data["tab_closed"] = true.into();
-    }
-    Output::value(data)
 }
 
 pub static TYPE_TEXT: Tool = Tool {
@@ -106,6 +93,8 @@ pub static TYPE_TEXT: Tool = Tool {
             SELECTOR,
             Parameter::text("text", "").required().typed(),
             Parameter::new("delay", Shape::Number { min: Some(0.0) }, "ms between keys").or(Scalar::Integer(0)),
+            WAIT_FOR,
+            INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
         ],
@@ -119,16 +108,17 @@ const DELAY_MS_MAX: f64 = 60_000.0;
 
 async fn type_text(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
+    let after = After::watch(&call, &page)?;
     let delay_ms = call.arguments.number("delay").unwrap_or(0.0).min(DELAY_MS_MAX);
     let delay = Duration::from_secs_f64(delay_ms / 1000.0);
     let (selector, text) = (call.arguments.text("selector"), call.arguments.text("text"));
     let done = page.type_text(selector, text, delay, call.deadline).await.map_err(faults::page(&call))?;
     keep_secret(&call, &done, text);
-    Ok(acted(&call, "selector", &done))
+    after.tell(&call, &done, &[echo(&call, "selector"), ok()]).await
 }
 
 /// What went into a password field is a secret from here on, wherever the page shows it.
-fn keep_secret(call: &Call, done: &ActionDone, text: &str) {
+pub(super) fn keep_secret(call: &Call, done: &ActionDone, text: &str) {
     if done.password_field {
         call.gateway.redactor.declare(text);
     }
@@ -142,7 +132,15 @@ pub static FILL: Tool = Tool {
         pack: Pack::Interaction,
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
-        parameters: &[SESSION, SELECTOR, Parameter::text("value", "").required().typed(), TIMEOUT, TAB],
+        parameters: &[
+            SESSION,
+            SELECTOR,
+            Parameter::text("value", "").required().typed(),
+            WAIT_FOR,
+            INCLUDE_SNAPSHOT,
+            TIMEOUT,
+            TAB,
+        ],
         returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(fill(call)),
@@ -150,10 +148,11 @@ pub static FILL: Tool = Tool {
 
 async fn fill(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
+    let after = After::watch(&call, &page)?;
     let (selector, value) = (call.arguments.text("selector"), call.arguments.text("value"));
     let done = page.fill(selector, value, call.deadline).await.map_err(faults::page(&call))?;
     keep_secret(&call, &done, value);
-    Ok(acted(&call, "selector", &done))
+    after.tell(&call, &done, &[echo(&call, "selector"), ok()]).await
 }
 
 pub static PRESS_KEY: Tool = Tool {
@@ -168,6 +167,8 @@ pub static PRESS_KEY: Tool = Tool {
             SESSION,
             Parameter::new("key", Shape::Text { length_min: 1, length_max: 256 }, "").required().typed(),
             Parameter::selector("selector", ""),
+            WAIT_FOR,
+            INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
         ],
@@ -178,10 +179,11 @@ pub static PRESS_KEY: Tool = Tool {
 
 async fn press_key(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
+    let after = After::watch(&call, &page)?;
     let selector = call.arguments.optional_text("selector");
     let done =
         page.press_key(call.arguments.text("key"), selector, call.deadline).await.map_err(faults::page(&call))?;
-    Ok(acted(&call, "key", &done))
+    after.tell(&call, &done, &[echo(&call, "key"), ok()]).await
 }
 
 pub static HOVER: Tool = Tool {
@@ -192,7 +194,7 @@ pub static HOVER: Tool = Tool {
         pack: Pack::Interaction,
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
-        parameters: &[SESSION, SELECTOR, TIMEOUT, TAB],
+        parameters: &[SESSION, SELECTOR, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(hover(call)),
@@ -200,8 +202,9 @@ pub static HOVER: Tool = Tool {
 
 async fn hover(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
+    let after = After::watch(&call, &page)?;
     let done = page.hover(call.arguments.text("selector"), call.deadline).await.map_err(faults::page(&call))?;
-    Ok(acted(&call, "selector", &done))
+    after.tell(&call, &done, &[echo(&call, "selector"), ok()]).await
 }
 
 pub static SCROLL: Tool = Tool {

@@ -1,10 +1,12 @@
 //! The tools, in listing order. Adding one: its entry in a file here, its line in `TOOLS`, a test.
 
+mod acting;
 mod auth;
 mod dialogs;
 mod evidence;
 mod faults;
 mod files;
+mod forms;
 mod frozen;
 mod inspection;
 mod instances;
@@ -16,6 +18,7 @@ mod navigation;
 pub mod offer;
 mod people;
 mod pictures;
+mod pointing;
 mod snapshot;
 mod state;
 mod tabs;
@@ -49,7 +52,9 @@ pub static TOOLS: &[&Tool] = &[
     &interaction::FILL,
     &interaction::PRESS_KEY,
     &interaction::HOVER,
+    &forms::SELECT_OPTION,
     &interaction::SCROLL,
+    &pointing::DRAG_AND_DROP,
     &pictures::SCREENSHOT,
     &snapshot::SNAPSHOT,
     &inspection::GET_CONTENT,
@@ -78,6 +83,12 @@ pub static TOOLS: &[&Tool] = &[
     &web_storage::GET_STORAGE,
     &web_storage::SET_STORAGE,
     &web_storage::CLEAR_STORAGE,
+    &forms::FILL_FORM,
+    &dialogs::HANDLE_DIALOG,
+    &pointing::MOUSE_MOVE,
+    &pointing::MOUSE_CLICK,
+    &pointing::MOUSE_DRAG,
+    &pointing::MOUSE_WHEEL,
     &evidence::LIST_CONSOLE_MESSAGES,
     &evidence::LIST_NETWORK_REQUESTS,
     &evidence::GET_NETWORK_REQUEST,

@@ -7,10 +7,12 @@ use storage::event::{Context, Draft};
 use super::faults;
 use super::frozen::{self, CURSOR, Capture};
 use super::tool::{Call, Output, Tool};
+use crate::browser::Page;
 use crate::browser::page::SnapshotOptions;
 use crate::contract::facts::{SESSION, Scalar, TAB};
 use crate::contract::result::{SESSION_ID, URL};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
+use crate::deadline::Deadline;
 use crate::fault::Fault;
 use crate::keep::reference;
 
@@ -75,8 +77,21 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
         interactive_only: arguments.flag("interactive_only").unwrap_or(false),
         depth_max: arguments.integer("max_depth").and_then(|depth| usize::try_from(depth).ok()),
     };
-    let taken = page.snapshot_of(&options, call.deadline).await.map_err(faults::page(&call))?;
-    let _ = call.browser()?.refresh_titles(call.deadline.within(super::tabs::TITLES_WAIT)).await;
+    take(&call, &page, &options, call.deadline).await
+}
+
+/// Captures the page; what is too long for one reply is kept, and its first part shown.
+///
+/// # Errors
+/// As a failed page operation.
+pub(super) async fn take(
+    call: &Call,
+    page: &Page,
+    options: &SnapshotOptions,
+    deadline: Deadline,
+) -> Result<Output, Fault> {
+    let taken = page.snapshot_of(options, deadline).await.map_err(faults::page(call))?;
+    let _ = call.browser()?.refresh_titles(deadline.within(super::tabs::TITLES_WAIT)).await;
     let event = SnapshotTaken { references: taken.references, bytes: taken.tree.len() as u64 };
     let context = Context { page_id: Some(page.page_id().clone()), ..call.session()?.scope.context() };
     call.gateway.journal.record(vec![Draft::new(&context, &event)]);
@@ -92,11 +107,11 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
         }
     }
     let whole = Capture::whole(taken.tree);
-    if whole.fits(&call, &head, bytes_max(&call)) {
-        return Ok(Output::value(data(&call, head, whole.text, None)));
+    if whole.fits(call, &head, bytes_max(call)) {
+        return Ok(Output::value(data(call, head, whole.text, None)));
     }
-    let capture = frozen::freeze(&call, PURPOSE, head, whole.text).await?;
-    Ok(part(&call, capture))
+    let capture = frozen::freeze(call, PURPOSE, head, whole.text).await?;
+    Ok(part(call, capture))
 }
 
 fn bytes_max(call: &Call) -> usize {

@@ -32,6 +32,8 @@ pub struct Call {
     pub owner: Owner,
     pub operation_id: OperationId,
     pub deadline: Deadline,
+    /// The server's own limit, which waiting for the consequences of an action stays within.
+    pub limit: Deadline,
     /// Present for the lanes `Session` and `Beside`.
     pub session: Option<Arc<Session>>,
     /// Fires when the client takes the call back.

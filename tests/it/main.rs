@@ -7,6 +7,7 @@
 mod site;
 mod support;
 
+mod acting;
 mod auditing;
 mod auth;
 mod bounds;

@@ -19,6 +19,9 @@ use super::{Collector, Handled, read};
 use crate::redact::cut;
 use storage::limits::TEXT_FIELD_BYTES_MAX;
 
+/// Data of one drag; more is not carried to its goal.
+const DRAG_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Opening {
@@ -43,7 +46,26 @@ struct ChooserOpened {
     backend_node_id: Option<i64>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DragBegun {
+    data: serde_json::Value,
+}
+
 impl Collector {
+    /// A drag with data is handed over to whoever drags; it is no event of its own, since what it does
+    /// to the page shows in the page.
+    pub(super) fn drag_begun(&mut self, session: &SessionKey, raw: &RawValue) -> Handled {
+        let Some(page) = self.page_of(session).cloned() else { return Some(()) };
+        let fits = raw.get().len() <= DRAG_BYTES_MAX;
+        let begun: DragBegun = if fits { read(raw)? } else { DragBegun::default() };
+        self.change(&page, |state| {
+            state.drags_begun += 1;
+            state.drag = Some(begun.data).filter(|data| data.is_object());
+        });
+        Some(())
+    }
+
     pub(super) fn dialog_opened(&mut self, page: &Page, session: &SessionKey, raw: &RawValue) -> Handled {
         let opening: Opening = read(raw)?;
         let mut context = self.page_context(Some(page));

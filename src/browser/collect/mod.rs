@@ -227,6 +227,7 @@ impl Collector {
             "Network" => self.network_event(name, session, raw),
             "Page" => self.page_event(name, session, raw),
             "Fetch" if name == "requestPaused" => self.request_held(session, raw),
+            "Input" if name == "dragIntercepted" => self.drag_begun(session, raw),
             _ => Some(()),
         }
     }

@@ -130,7 +130,8 @@ impl Collector {
                 load.url.clone_from(&sent.request.url);
             }
             if !endless {
-                let request = InFlight { loader_id: sent.loader_id.clone(), frame_id, since: Instant::now() };
+                let method = sent.request.method.clone();
+                let request = InFlight { method, loader_id: sent.loader_id.clone(), frame_id, since: Instant::now() };
                 state.request_began(&sent.request_id, request);
             }
         });
@@ -205,8 +206,14 @@ impl Collector {
             flight.frame_id = received.frame_id.map(FrameId::from);
         }
         let from_memory = flight.from_memory;
-        let (page, frame_id) = (flight.page.clone(), flight.frame_id.clone());
+        let (page, frame_id, request_id) = (flight.page.clone(), flight.frame_id.clone(), flight.id.clone());
         let Some(context) = self.flight_context(&received.request_id, session, received.timestamp) else { return };
+        if let Some(page) = &page {
+            let status = u64::try_from(response.status).unwrap_or(0);
+            self.change(page, |state| {
+                state.response_began(&received.request_id, &response.url, status, request_id.as_str());
+            });
+        }
         if let (Some(page), "Document") = (page, received.r#type.as_str()) {
             let status = u16::try_from(response.status).ok();
             self.change(&page, |state| {

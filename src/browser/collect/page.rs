@@ -113,7 +113,7 @@ impl Collector {
                 known.parent = parent.or(known.parent.take());
             }
             if is_main {
-                state.url = url;
+                state.set_address(url);
                 state.crashed = false;
                 state.main_committed(&frame.loader_id);
             }
@@ -136,7 +136,7 @@ impl Collector {
                 frame.url.clone_from(&event.url);
             }
             if is_main {
-                state.url = event.url;
+                state.set_address(event.url);
                 state.same_document_navigations += 1;
             }
         });

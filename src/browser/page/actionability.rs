@@ -10,16 +10,17 @@ use storage::ids::FrameId;
 
 use super::error::PageError;
 use super::kit::KitError;
-use super::resolve::Element;
+use super::resolve::{Element, network_rests};
 use crate::browser::Page;
 use crate::deadline::Deadline;
 
-/// An obstacle that has stood unchanged for this long, on a page at rest, is reported.
-const OBSTACLE_REST: Duration = Duration::from_millis(1000);
+/// An obstacle that has stood unchanged for this long, on a page that waits for nothing from the network
+/// and ends no animation, is reported.
+const OBSTACLE_REST: Duration = Duration::from_millis(2500);
 /// An element that keeps moving is reported after this long.
 const MOVING_MAX: Duration = Duration::from_secs(5);
 /// One wait inside the page, so that the frames around it are looked at again now and then.
-const LOOK_MAX: Duration = Duration::from_millis(2000);
+const LOOK_MAX: Duration = Duration::from_millis(3000);
 /// Frames around a frame.
 const FRAME_DEPTH_MAX: usize = 64;
 
@@ -28,6 +29,8 @@ const FRAME_DEPTH_MAX: usize = 64;
 pub(super) struct Need {
     pub(super) enabled: bool,
     pub(super) pointer: bool,
+    /// A hidden control may be worked by its label.
+    pub(super) label: bool,
     /// From the element's top left corner, in CSS pixels.
     pub(super) position: Option<(f64, f64)>,
 }
@@ -48,6 +51,7 @@ impl Need {
             "action": "prepare",
             "enabled": self.enabled,
             "pointer": self.pointer,
+            "label": self.label,
             "position": self.position.map(|(x, y)| [x, y]),
             "stable": stable,
             "ms": millis(wait),
@@ -83,11 +87,12 @@ impl Obstacles {
         Self { selector: selector.to_owned(), last: None, moving: Deadline::after(MOVING_MAX) }
     }
 
-    /// Takes a refusal of the kit. An error when it is final.
-    pub(super) fn add(&mut self, refusal: &Value, deadline: Deadline) -> Result<(), PageError> {
+    /// Takes a refusal of the kit. An error when it is final, or when it lasts and the page `rests`.
+    fn weigh(&mut self, refusal: &Value, rests: bool, deadline: Deadline) -> Result<(), PageError> {
         let reason = refusal["reason"].as_str().unwrap_or("unknown").to_owned();
         let final_moving = reason == "moving" && self.moving.passed();
-        let over = refusal["quiet"] == true || final_moving || deadline.passed();
+        let lasting = refusal["quiet"] == true && rests;
+        let over = refusal["final"] == true || lasting || final_moving || deadline.passed();
         self.last = Some(reason);
         if over { Err(self.error()) } else { Ok(()) }
     }
@@ -103,6 +108,17 @@ impl Obstacles {
 }
 
 impl Page {
+    /// As [`Obstacles::weigh`], with what is known of the page.
+    pub(super) fn weigh(
+        &self,
+        obstacles: &mut Obstacles,
+        refusal: &Value,
+        deadline: Deadline,
+    ) -> Result<(), PageError> {
+        let rests = network_rests(&self.state());
+        obstacles.weigh(refusal, rests, deadline)
+    }
+
     /// Runs a kit action that answers `ok` or a reason, until it is `ok`.
     pub(super) async fn element_ready(
         &self,
@@ -117,7 +133,7 @@ impl Page {
             if element.value["ok"] == true {
                 return Ok(element);
             }
-            obstacles.add(&element.value, deadline)?;
+            self.weigh(obstacles, &element.value, deadline)?;
         }
     }
 
@@ -140,7 +156,7 @@ impl Page {
             match self.outward(&element.frame_id, x, y, deadline).await {
                 Ok(Ok((x, y))) => return Ok(Spot { element, x, y }),
                 Ok(Err(refusal)) => {
-                    obstacles.add(&refusal, deadline)?;
+                    self.weigh(obstacles, &refusal, deadline)?;
                     self.pause(deadline).await.map_err(|error| obstacles.explain(error))?;
                 }
                 Err(KitError::Lost) => self.pause(deadline).await.map_err(|error| obstacles.explain(error))?,
@@ -152,8 +168,7 @@ impl Page {
     /// Whether the element is still where it was, and still on top. The refusal otherwise.
     pub(super) async fn still(&self, spot: &Spot, deadline: Deadline) -> Result<Option<Value>, PageError> {
         let seen = &spot.element.value;
-        let then =
-            json!({ "action": "recheck", "x": seen["x"], "y": seen["y"], "box": seen["box"], "tick": seen["tick"] });
+        let then = json!({ "action": "recheck", "x": seen["x"], "y": seen["y"], "box": seen["box"], "tick": seen["tick"], "label": seen["label"] });
         match self.act(&spot.element.frame_id, spot.element.id, &then, deadline).await {
             Ok(answer) if answer["ok"] == true => Ok(None),
             Ok(refusal) => Ok(Some(refusal)),
@@ -164,7 +179,7 @@ impl Page {
 
     /// Carries a point of a frame's viewport to the top document's, seeing to it that every frame on
     /// the way shows it.
-    async fn outward(
+    pub(super) async fn outward(
         &self,
         frame_id: &FrameId,
         x: f64,
@@ -186,7 +201,7 @@ impl Page {
             }
             (frame_id, x, y) = (parent, number(&answer["x"]), number(&answer["y"]));
         }
-        Ok(Err(json!({ "reason": "too many frames around it", "quiet": true })))
+        Ok(Err(json!({ "reason": "too many frames around it", "final": true })))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::browser::{CdpError, Page, SessionKey, WaitError};
 use crate::deadline::Deadline;
 
 /// A navigation that an action set off is waited for at most this long, until it commits.
-const COMMIT_WAIT: Duration = Duration::from_secs(5);
+pub(super) const COMMIT_WAIT: Duration = Duration::from_secs(5);
 /// The collector is given this long to take in what an action caused.
 const COLLECT_WAIT: Duration = Duration::from_millis(200);
 /// A window that the page asked for has to appear within this, or it was refused.
@@ -27,6 +27,8 @@ const BEGIN_WAIT: Duration = Duration::from_millis(500);
 pub struct ActionDone {
     /// A dialog that it opened and that now blocks the page.
     pub dialog: Option<Dialog>,
+    /// A file chooser that it opened: whether it takes several files.
+    pub file_chooser: Option<bool>,
     /// Whether the page shows another document since.
     pub navigated: bool,
     /// The text went into a password field: it must not be recorded.
@@ -49,11 +51,12 @@ pub(super) enum Raced<T> {
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     dialogs: u64,
+    choosers: u64,
     requested: u64,
     pub(super) committed: u64,
     pub(super) same_document: u64,
     pub(super) downloads: u64,
-    popups: u64,
+    pub(super) popups: u64,
     windows: u64,
 }
 
@@ -109,6 +112,11 @@ impl Page {
     pub(super) async fn begin(&self, deadline: Deadline) -> Result<Mark, PageError> {
         self.caught_up(deadline.within(COLLECT_WAIT)).await;
         self.free()
+    }
+
+    /// The counters as they are, whatever blocks the page.
+    pub(super) fn mark(&self) -> Mark {
+        Mark::of(&self.state())
     }
 
     /// Fails when the page cannot take an operation: a dialog is open, or it is gone.
@@ -176,9 +184,10 @@ impl Page {
             Err(error) => return Err(error),
         };
         self.windows_opened(mark, deadline).await;
+        let file_chooser = self.chooser_opened(mark);
         let state = self.state();
         let (popups, downloads) = (state.popups.since(mark.popups), state.downloads.since(mark.downloads));
-        Ok(ActionDone { popups, downloads, closed: state.closed, ..done })
+        Ok(ActionDone { popups, downloads, file_chooser, closed: state.closed, ..done })
     }
 
     /// Waits until the windows that the page asked for since `mark` are there.
@@ -189,6 +198,13 @@ impl Page {
         };
         // A window that does not come was refused by the browser, and nothing is to be told of it.
         let _ = self.wait(deadline.within(WINDOW_WAIT), opened).await;
+    }
+
+    /// The file chooser that opened since `mark`: whether it takes several files.
+    fn chooser_opened(&self, mark: Mark) -> Option<bool> {
+        let state = self.state();
+        let new = state.file_choosers_opened > mark.choosers;
+        state.file_chooser.as_ref().filter(|_| new).map(|chooser| chooser.multiple)
     }
 
     /// Waits until the page's script thread has come past what input just gave it: what an event's
@@ -228,9 +244,10 @@ impl Mark {
         self.dialogs
     }
 
-    fn of(state: &PageState) -> Self {
+    pub(super) fn of(state: &PageState) -> Self {
         Self {
             dialogs: state.dialogs_opened,
+            choosers: state.file_choosers_opened,
             requested: state.navigations_requested,
             committed: state.navigations_committed,
             same_document: state.same_document_navigations,

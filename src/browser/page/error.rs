@@ -38,6 +38,9 @@ pub enum PageError {
     /// The page does not take the files.
     #[error("upload failed: {reason}")]
     UploadFailed { reason: &'static str },
+    /// A point that the page does not show.
+    #[error("the point lies outside the viewport, which is {width} x {height}")]
+    OutsideViewport { width: f64, height: f64 },
     /// A request that this page cannot meet, such as a picture taller than the limit.
     #[error("{what}")]
     Unsupported { what: String },

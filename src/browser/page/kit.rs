@@ -22,6 +22,7 @@ const SCRIPT: &str = concat!(
     include_str!("scripts/find.js"),
     include_str!("scripts/act.js"),
     include_str!("scripts/look.js"),
+    include_str!("scripts/input.js"),
     include_str!("scripts/kit.js"),
     "})()"
 );

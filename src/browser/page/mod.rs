@@ -5,8 +5,11 @@
 //! (how commands end), then [`kit`] (the script in each frame), [`resolve`] (selector to element).
 
 mod actionability;
+mod answer;
 mod ax;
 mod call;
+mod check;
+mod drag;
 mod emulation;
 mod error;
 mod evaluate;
@@ -16,7 +19,9 @@ mod keyboard;
 mod keys;
 mod kit;
 mod locator;
+mod mouse;
 mod navigation;
+mod observe;
 mod pdf;
 mod pointer;
 mod references;
@@ -24,6 +29,7 @@ mod resolve;
 mod role;
 mod screenshot;
 mod scroll;
+mod select;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -34,6 +40,7 @@ mod walk;
 mod web_storage;
 
 pub use call::ActionDone;
+pub use check::{FieldKind, FieldState};
 pub use error::PageError;
 pub use evaluate::EvaluateResult;
 pub use glob::UrlPattern;
@@ -41,6 +48,7 @@ pub use keys::{Chord, Modifier};
 pub use kit::Memory;
 pub use locator::{Locator, SELECTOR_BYTES_MAX};
 pub use navigation::{Direction, Navigated};
+pub use observe::{Expected, ResponsePattern, Watch, Watched};
 pub use pdf::{PAPER_NAMES, PdfOptions};
 pub use pointer::{ClickOptions, MouseButton};
 pub use resolve::Candidate;

@@ -71,10 +71,10 @@ impl Page {
         deadline: Deadline,
     ) -> Result<ActionDone, PageError> {
         let mark = self.begin(deadline).await?;
-        let need = Need { enabled: true, pointer: true, position: options.position };
+        let need = Need { enabled: true, pointer: true, position: options.position, ..Need::default() };
         let bits = Modifier::bits(&options.modifiers);
         let spot = self.race_undone(mark, deadline, self.approach(selector, need, bits, deadline)).await?;
-        self.effect(mark, deadline, self.press(&spot, options, bits, deadline)).await
+        self.effect(mark, deadline, self.press((spot.x, spot.y), options, bits, deadline)).await
     }
 
     /// Puts the pointer over the one element that `selector` means.
@@ -83,38 +83,44 @@ impl Page {
     /// See [`PageError`].
     pub async fn hover(&self, selector: &str, deadline: Deadline) -> Result<ActionDone, PageError> {
         let mark = self.begin(deadline).await?;
-        let need = Need { enabled: false, pointer: true, position: None };
+        let need = Need { pointer: true, ..Need::default() };
         let work = async { self.approach(selector, need, 0, deadline).await.map(|_| ()) };
         self.effect(mark, deadline, work).await
     }
 
     /// Moves the pointer onto the element until it stays there.
-    async fn approach(&self, selector: &str, need: Need, modifiers: u8, deadline: Deadline) -> Result<Spot, PageError> {
+    pub(super) async fn approach(
+        &self,
+        selector: &str,
+        need: Need,
+        modifiers: u8,
+        deadline: Deadline,
+    ) -> Result<Spot, PageError> {
         let mut obstacles = Obstacles::new(selector);
         let mut stable = false;
         loop {
             let spot = self.spot(selector, need, stable, &mut obstacles, deadline).await?;
-            let params = json!({ "type": "mouseMoved", "x": spot.x, "y": spot.y, "modifiers": modifiers });
-            let moved = self.command(self.session(), "Input.dispatchMouseEvent", params, deadline).await;
+            let moved = self.move_pointer((spot.x, spot.y), modifiers, 0, deadline).await;
             moved.map_err(|error| obstacles.explain(error))?;
             match self.still(&spot, deadline).await.map_err(|error| obstacles.explain(error))? {
                 None => return Ok(spot),
-                Some(refusal) => obstacles.add(&refusal, deadline)?,
+                Some(refusal) => self.weigh(&mut obstacles, &refusal, deadline)?,
             }
             stable = true;
         }
     }
 
-    async fn press(
+    /// Presses and releases where the pointer is.
+    pub(super) async fn press(
         &self,
-        spot: &Spot,
+        at: (f64, f64),
         options: &ClickOptions,
         modifiers: u8,
         deadline: Deadline,
     ) -> Result<(), PageError> {
         let event = |kind: &str, buttons: u8, count: u8| -> Value {
             json!({
-                "type": kind, "x": spot.x, "y": spot.y, "button": options.button.name(), "buttons": buttons,
+                "type": kind, "x": at.0, "y": at.1, "button": options.button.name(), "buttons": buttons,
                 "clickCount": count, "modifiers": modifiers,
             })
         };

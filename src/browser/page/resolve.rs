@@ -197,7 +197,7 @@ impl Page {
 }
 
 /// Whether the page has loaded and waits for nothing from the network.
-fn network_rests(state: &PageState) -> bool {
+pub(super) fn network_rests(state: &PageState) -> bool {
     let now = Instant::now();
     let streams = state.in_flight.values().all(|request| now.duration_since(request.since) > STREAM_AGE);
     streams && state.navigating.is_none() && state.main_frame().reached("load")

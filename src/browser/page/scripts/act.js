@@ -8,22 +8,29 @@ const describe = (element) => {
   return `<${text.slice(0, 80)}>`;
 };
 
-const visible = (element) => {
-  if (!element.isConnected) return false;
-  if (getComputedStyle(element).display === "contents") {
-    return [...element.childNodes].some((child) => {
-      if (child.nodeType === Node.ELEMENT_NODE) return visible(child);
-      if (child.nodeType !== Node.TEXT_NODE) return false;
-      const range = document.createRange();
-      range.selectNode(child);
-      const box = range.getBoundingClientRect();
-      return box.width > 0 && box.height > 0;
-    });
+const shown = (node) => node.checkVisibility({ visibilityProperty: true }) || getComputedStyle(node).display === "contents";
+
+const filled = (box) => box.width > 0 && box.height > 0;
+
+const PARTS_MAX = 16;
+
+// Where an element shows. One without a size of its own shows by what it holds, unless it cuts that off.
+const rectsOf = (element) => {
+  const own = [...element.getClientRects()].filter(filled);
+  if (own.length || getComputedStyle(element).overflow !== "visible") return own;
+  const rects = [];
+  for (const child of (element.shadowRoot || element).childNodes) {
+    if (rects.length >= PARTS_MAX) break;
+    if (child.nodeType === Node.ELEMENT_NODE && shown(child)) rects.push(...rectsOf(child));
+    if (child.nodeType !== Node.TEXT_NODE) continue;
+    const range = document.createRange();
+    range.selectNode(child);
+    rects.push(...[...range.getClientRects()].filter(filled));
   }
-  if (!element.checkVisibility({ visibilityProperty: true })) return false;
-  const box = element.getBoundingClientRect();
-  return box.width > 0 && box.height > 0;
+  return rects;
 };
+
+const visible = (element) => element.isConnected && shown(element) && rectsOf(element).length > 0;
 
 const disabled = (element) => {
   if (element.matches(":disabled")) return true;
@@ -76,48 +83,65 @@ const reaches = (element, hit) => {
   return Boolean(whole) && contains(whole, hit);
 };
 
-const pointOf = (element, position) => {
+// Points of an element, best first: the middle of each part of it that is in view, a line of text that
+// wraps counting as a part.
+const pointsOf = (element, position) => {
   const box = element.getBoundingClientRect();
-  if (position) return { x: box.left + element.clientLeft + position[0], y: box.top + element.clientTop + position[1], box };
+  if (position) return [{ x: box.left + element.clientLeft + position[0], y: box.top + element.clientTop + position[1], box }];
   const width = document.documentElement.clientWidth || innerWidth;
-  const height = innerHeight;
-  let best = null;
-  for (const part of element.getClientRects().length ? element.getClientRects() : [box]) {
+  const points = [];
+  const rects = rectsOf(element).slice(0, PARTS_MAX);
+  for (const part of rects) {
     const left = Math.max(part.left, 0);
     const right = Math.min(part.right, width);
     const top = Math.max(part.top, 0);
-    const bottom = Math.min(part.bottom, height);
-    if (right - left < 0.5 || bottom - top < 0.5) continue;
-    best = { x: (left + right) / 2, y: (top + bottom) / 2, box };
-    break;
+    const bottom = Math.min(part.bottom, innerHeight);
+    if (right - left >= 0.5 && bottom - top >= 0.5) points.push({ x: (left + right) / 2, y: (top + bottom) / 2, box });
   }
-  return best || { x: box.left + box.width / 2, y: box.top + box.height / 2, box };
+  if (points.length) return points;
+  const whole = rects[0] || box;
+  return [{ x: whole.left + whole.width / 2, y: whole.top + whole.height / 2, box }];
 };
 
+const pointOf = (element) => pointsOf(element)[0];
+
 const ALIGNMENTS = ["center", "end", "start", "nearest"];
+
+// A control that is hidden behind its label is worked by the label.
+const standIn = (element, want) => {
+  if (!want.label || visible(element)) return element;
+  return [...(element.labels || [])].find(visible) || element;
+};
 
 // One look at whether `element` can be acted on. Scrolls when that is what is missing.
 const look = (element, want) => {
   if (!element.isConnected) return { reason: "detached" };
   if (want.editable) element = controlOf(element);
-  if (!visible(element)) return { reason: "hidden" };
   if (want.enabled && disabled(element)) return { reason: "disabled" };
+  element = standIn(element, want);
+  if (!visible(element)) return { reason: "hidden" };
   if (want.editable) {
     const reason = notEditable(element, want);
     if (reason) return { reason };
   }
   if (!want.pointer) return { ok: true, box: element.getBoundingClientRect() };
-  let point = pointOf(element, want.position);
-  let hit = deepest(point.x, point.y);
+  let hit = null;
+  const reached = () => pointsOf(element, want.position).find((point) => {
+    const found = deepest(point.x, point.y);
+    hit = found || hit;
+    return reaches(element, found);
+  });
+  let point = reached();
   for (const block of ALIGNMENTS) {
-    if (reaches(element, hit)) break;
+    if (point) break;
+    hit = null;
     element.scrollIntoView({ block, inline: block, behavior: "instant" });
-    point = pointOf(element, want.position);
-    hit = deepest(point.x, point.y);
+    point = reached();
   }
+  if (point) return { ok: true, x: point.x, y: point.y, box: point.box };
   if (!hit) return { reason: "outside the viewport" };
-  if (!reaches(element, hit)) return { reason: `covered by ${describe(hit)}` };
-  return { ok: true, x: point.x, y: point.y, box: point.box };
+  if (getComputedStyle(element).pointerEvents === "none") return { reason: "it takes no pointer events" };
+  return { reason: `covered by ${describe(hit)}` };
 };
 
 const same = (one, other) =>
@@ -160,11 +184,15 @@ const rest = async ({ ms }) => {
   return { changed: changes !== before, complete: document.readyState === "complete" };
 };
 
-const shape = (seen) => {
+const shape = (seen, want) => {
   if (!seen.ok) return seen;
   const { x, y, width, height } = seen.box;
-  return { ok: true, x: seen.x, y: seen.y, box: { x, y, width, height }, tick: tick() };
+  return { ok: true, x: seen.x, y: seen.y, box: { x, y, width, height }, tick: tick(), label: want.label };
 };
+
+// Whether an animation with an end still runs: what stands in the way may be on its way out.
+const animated = () => document.getAnimations().some((animation) =>
+  animation.playState === "running" && animation.effect && animation.effect.getComputedTiming().endTime < Infinity);
 
 // Looks until the element can be acted on, `ms` is over, or nothing has changed for `quiet` ms.
 const prepare = async (element, want) => {
@@ -172,8 +200,8 @@ const prepare = async (element, want) => {
   let seen = look(element, want);
   let last = null;
   for (;;) {
-    if (seen.ok && !want.stable) return shape(seen);
-    if (seen.ok && last && same(last, seen.box)) return shape(seen);
+    if (seen.ok && !want.stable) return shape(seen, want);
+    if (seen.ok && last && same(last, seen.box)) return shape(seen, want);
     if (seen.ok) {
       last = seen.box;
       if (performance.now() >= end) return { reason: "moving" };
@@ -186,7 +214,7 @@ const prepare = async (element, want) => {
       // Styles may have changed without the document: one more look.
       if (!changed) {
         seen = look(element, want);
-        if (!seen.ok) return { ...seen, quiet: left >= want.quiet };
+        if (!seen.ok) return { ...seen, quiet: left >= want.quiet && !animated() };
         continue;
       }
       await frame();
@@ -198,9 +226,11 @@ const prepare = async (element, want) => {
 const actions = {
   prepare,
   // After the pointer has moved there: still in place, still on top?
-  async recheck(element, { x, y, box, tick: before }) {
+  async recheck(element, { x, y, box, tick: before, label }) {
     if (!element.isConnected) return { reason: "detached" };
-    if (tick() === before) await frame();
+    element = standIn(element, { label });
+    // Under load the next frame may be late; without one, everything seems still.
+    for (let wait = 0; wait < 5 && tick() === before; wait++) await frame();
     if (!same(box, element.getBoundingClientRect())) return { reason: "moving" };
     const hit = deepest(x, y);
     if (!reaches(element, hit)) return { reason: hit ? `covered by ${describe(hit)}` : "outside the viewport" };
@@ -271,7 +301,7 @@ const actions = {
       target.value = value;
       if (target.value !== value && !(target.type === "range" && value !== "" && Number(target.value) === Number(value))) {
         target.value = before;
-        return { reason: `not editable: <input type=${target.type}> does not take this value`, quiet: true };
+        return { reason: `not editable: <input type=${target.type}> does not take this value`, final: true };
       }
       target.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
       target.dispatchEvent(new Event("change", { bubbles: true }));
@@ -280,7 +310,7 @@ const actions = {
     if (target instanceof HTMLSelectElement) {
       const wanted = [...target.options].find((option) => option.value === want.value) ||
         [...target.options].find((option) => squeeze(option.label) === squeeze(want.value));
-      if (!wanted) return { reason: "not editable: <select> has no such option", quiet: true };
+      if (!wanted) return { reason: "not editable: <select> has no such option", final: true };
       target.focus();
       target.value = wanted.value;
       wanted.selected = true;
@@ -289,7 +319,7 @@ const actions = {
       return { ok: true, done: true, password };
     }
     if (target instanceof HTMLInputElement && target.type === "number" && want.value !== "" && isNaN(Number(want.value))) {
-      return { reason: "not editable: <input type=number> takes only numbers", quiet: true };
+      return { reason: "not editable: <input type=number> takes only numbers", final: true };
     }
     target.focus();
     if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) {

@@ -1,6 +1,7 @@
 // What the gateway calls. Last part of the kit; answers are plain values.
 
 const pages = {
+  ...inputs,
   rest,
   // Whether there are file inputs, whose names are put together in a way of their own.
   files() {
