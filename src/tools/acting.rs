@@ -84,8 +84,14 @@ impl After {
     /// # Errors
     /// When what was waited for does not come; the fault says that the action was done.
     pub(super) async fn tell(self, call: &Call, done: &ActionDone, fields: &[(&str, Value)]) -> Result<Output, Fault> {
-        let mut output = acted(call, done, fields);
-        let crate::envelope::Data::Value(data) = &mut output.data else { return Ok(output) };
+        self.finish(call, acted(call, done, fields)).await
+    }
+
+    /// Adds what came after the action to its result.
+    ///
+    /// # Errors
+    /// As [`After::tell`].
+    pub(super) async fn finish(self, call: &Call, mut data: Value) -> Result<Output, Fault> {
         if let Some(wish) = &self.wish {
             data["action_completed"] = true.into();
             data["observation"] = wish.come(call).await?;
@@ -94,7 +100,7 @@ impl After {
         if call.arguments.flag("include_snapshot") == Some(true) {
             self.show(call, &mut output).await;
         }
-        Ok(output)
+        Ok(Output::value(data))
     }
 
     /// Adds a snapshot. The action is done whether or not one can be had.
@@ -190,7 +196,7 @@ fn expected(condition: &Value) -> Result<Expected, Vec<Problem>> {
 }
 
 /// The contract's answer to an action, with what the caller should know of its consequences.
-pub(super) fn acted(call: &Call, done: &ActionDone, fields: &[(&str, Value)]) -> Output {
+pub(super) fn acted(call: &Call, done: &ActionDone, fields: &[(&str, Value)]) -> Value {
     let mut data = json!({"session_id": call.arguments.text("session_id")});
     for (name, value) in fields {
         data[*name] = value.clone();
@@ -217,7 +223,7 @@ pub(super) fn acted(call: &Call, done: &ActionDone, fields: &[(&str, Value)]) ->
         let next_step = "Give it files with upload_file; handle_dialog with accept false closes it.";
         data["file_chooser"] = json!({"multiple": multiple, "next_step": next_step});
     }
-    Output::value(data)
+    data
 }
 
 /// One argument, to be shown again in the answer.

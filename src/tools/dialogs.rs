@@ -88,14 +88,14 @@ async fn handle_dialog(call: Call) -> Result<Output, Fault> {
     let accept = call.arguments.flag("accept") == Some(true);
     let Some(dialog) = page.dialog() else {
         if page.close_file_chooser(accept) {
-            return Ok(acted(&call, &ActionDone::default(), &[("action", "dismissed".into())]));
+            return Ok(Output::value(acted(&call, &ActionDone::default(), &[("action", "dismissed".into())])));
         }
         return Err(nothing_open(&page));
     };
     let prompt_text = call.arguments.optional_text("prompt_text");
     let done = page.handle_dialog(&dialog, accept, prompt_text, call.deadline).await.map_err(faults::page(&call))?;
     let action = if accept { "accepted" } else { "dismissed" };
-    Ok(acted(&call, &done, &[("action", action.into()), ("answered", shown(&dialog))]))
+    Ok(Output::value(acted(&call, &done, &[("action", action.into()), ("answered", shown(&dialog))])))
 }
 
 /// No dialog; a file chooser is accepted by giving it files.

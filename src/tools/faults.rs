@@ -71,7 +71,7 @@ pub(super) fn navigation_timeout(call: &Call, url: &str) -> Fault {
 pub(super) fn dialog_blocks(dialog_type: &str) -> Fault {
     Fault::new(Code::ModalStateBlocked)
         .with("dialog_type", dialog_type)
-        .with("clear_with", "accept_next_dialog or dismiss_next_dialog")
+        .with("clear_with", "handle_dialog, accept_next_dialog or dismiss_next_dialog")
 }
 
 /// A failed command that belongs to no page operation.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR};
 use super::faults;
 use super::launch_arguments::record_refusal;
 use super::tool::{Call, Output, Tool};
@@ -23,6 +24,8 @@ pub static NAVIGATE: Tool = Tool {
             SESSION,
             Parameter::new("url", Shape::Text { length_min: 0, length_max: URL_LENGTH_MAX }, "").required(),
             WAIT_UNTIL,
+            WAIT_FOR,
+            INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
         ],
@@ -40,12 +43,13 @@ pub static NAVIGATE: Tool = Tool {
 async fn navigate(call: Call) -> Result<Output, Fault> {
     let url = permitted(&call, call.arguments.text("url"))?;
     let page = call.page_or_new().await?;
+    let after = After::watch(&call, &page)?;
     call.session()?.count_navigation();
     let arrived = page.navigate(&url, wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
     let mut data = arrival(&call, &arrived);
     data["status"] = arrived.status.into();
     data["tab_id"] = page.page_id().as_str().into();
-    Ok(Output::value(data))
+    after.finish(&call, data).await
 }
 
 /// The address as the browser gets it: a scheme may be left out, and only some are allowed.
@@ -107,7 +111,7 @@ pub static GO_BACK: Tool = Tool {
         pack: Pack::Navigation,
         effect: Effect::ACT,
         lane: Lane::Session,
-        parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+        parameters: &[SESSION, WAIT_UNTIL, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(go(call, Direction::Back)),
@@ -121,7 +125,7 @@ pub static GO_FORWARD: Tool = Tool {
         pack: Pack::Navigation,
         effect: Effect::ACT,
         lane: Lane::Session,
-        parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+        parameters: &[SESSION, WAIT_UNTIL, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(go(call, Direction::Forward)),
@@ -129,9 +133,10 @@ pub static GO_FORWARD: Tool = Tool {
 
 async fn go(call: Call, direction: Direction) -> Result<Output, Fault> {
     let page = call.page()?;
+    let after = After::watch(&call, &page)?;
     call.session()?.count_navigation();
     let arrived = page.go(direction, wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
-    Ok(Output::value(arrival(&call, &arrived)))
+    after.finish(&call, arrival(&call, &arrived)).await
 }
 
 pub static RELOAD: Tool = Tool {
@@ -142,7 +147,7 @@ pub static RELOAD: Tool = Tool {
         pack: Pack::Navigation,
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
-        parameters: &[SESSION, WAIT_UNTIL, TIMEOUT, TAB],
+        parameters: &[SESSION, WAIT_UNTIL, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(reload(call)),
@@ -150,9 +155,10 @@ pub static RELOAD: Tool = Tool {
 
 async fn reload(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
+    let after = After::watch(&call, &page)?;
     call.session()?.count_navigation();
     let arrived = page.reload(wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
-    Ok(Output::value(arrival(&call, &arrived)))
+    after.finish(&call, arrival(&call, &arrived)).await
 }
 
 pub static WAIT_FOR_URL: Tool = Tool {

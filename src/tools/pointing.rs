@@ -66,7 +66,7 @@ pub static MOUSE_MOVE: Tool = Tool {
 async fn mouse_move(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
     let (done, hit) = page.mouse_move(point(&call, "x", "y"), call.deadline).await.map_err(faults::page(&call))?;
-    Ok(acted(&call, &done, &[ok(), ("element", hit.into())]))
+    Ok(Output::value(acted(&call, &done, &[ok(), ("element", hit.into())])))
 }
 
 fn point(call: &Call, x: &str, y: &str) -> (f64, f64) {
@@ -131,7 +131,7 @@ pub static MOUSE_DRAG: Tool = Tool {
 async fn mouse_drag(call: Call) -> Result<Output, Fault> {
     let (from, to) = (point(&call, "from_x", "from_y"), point(&call, "to_x", "to_y"));
     let done = call.page()?.mouse_drag(from, to, call.deadline).await.map_err(faults::page(&call))?;
-    Ok(acted(&call, &done, &[ok()]))
+    Ok(Output::value(acted(&call, &done, &[ok()])))
 }
 
 pub static MOUSE_WHEEL: Tool = Tool {
@@ -167,5 +167,5 @@ async fn mouse_wheel(call: Call) -> Result<Output, Fault> {
         _ => return Err(Fault::invalid_argument("x", "x and y come together")),
     };
     let (done, offset) = call.page()?.mouse_wheel(at, by, call.deadline).await.map_err(faults::page(&call))?;
-    Ok(acted(&call, &done, &[("x", json!(offset.x)), ("y", json!(offset.y))]))
+    Ok(Output::value(acted(&call, &done, &[("x", json!(offset.x)), ("y", json!(offset.y))])))
 }

@@ -45,6 +45,10 @@ pub(super) fn answer(request: &Received, shared: &Shared) -> Answer {
         return Answer::new(200, "application/octet-stream", "named").with("Content-Disposition", disposition);
     }
     match path {
+        "/login" if request.header("authorization").is_none() => {
+            Answer::new(401, "text/html", "<title>Locked</title>").with("WWW-Authenticate", "Basic realm=\"site\"")
+        }
+        "/login" => Answer::new(200, "text/html", "<title>Open</title>"),
         "/json" => Answer::new(200, "application/json", r#"{"ok":true,"items":[1,2,3]}"#),
         "/echo" => {
             let media_type = request.header("content-type").unwrap_or("text/plain").to_owned();

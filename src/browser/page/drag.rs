@@ -18,9 +18,11 @@ use crate::browser::Page;
 use crate::browser::state::PageState;
 use crate::deadline::Deadline;
 
-/// Moves between press and release. Links begin to be dragged only after 40 pixels, so that the first
-/// move alone cannot tell.
-const MOVES: u8 = 5;
+/// How far the pointer goes, in CSS pixels, before the goal is brought into view: what is dragged must
+/// still be where it was pressed when the drag begins, and links begin only after 40.
+const FIRST_MOVES: [f64; 2] = [6.0, 45.0];
+/// Moves from there to the goal.
+const MOVES: u8 = 4;
 /// A drag that has begun inside the page is handed over within this.
 const HAND_OVER_WAIT: Duration = Duration::from_secs(2);
 
@@ -112,16 +114,23 @@ impl Page {
         self.watch_drag(frame_id, deadline).await?;
         open.set(PRESSED);
         post("Input.dispatchMouseEvent", button_event("mousePressed", from, 1));
-        let to = self.goal_point(goal, deadline).await?;
-        let mut dragged = None;
-        for step in 1..=MOVES {
-            let part = f64::from(step) / f64::from(MOVES);
-            let at = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+        let (mut at, mut dragged) = (from, None);
+        for near in self.first_moves(from, goal, deadline).await? {
+            at = near;
             self.move_pointer(at, 0, 1, deadline).await?;
             dragged = self.handed_over(frame_id, begun, deadline).await?;
             if dragged.is_some() {
                 break;
             }
+        }
+        let to = if dragged.is_none() { self.goal_point(goal, deadline).await? } else { at };
+        for step in 1..=MOVES {
+            if dragged.is_some() {
+                break;
+            }
+            let part = f64::from(step) / f64::from(MOVES);
+            self.move_pointer((at.0 + (to.0 - at.0) * part, at.1 + (to.1 - at.1) * part), 0, 1, deadline).await?;
+            dragged = self.handed_over(frame_id, begun, deadline).await?;
         }
         match dragged {
             Some(data) => self.drop_data(&data, goal, open, deadline).await?,
@@ -136,6 +145,30 @@ impl Page {
         }
         self.echo(deadline).await;
         Ok(())
+    }
+
+    /// Points on the way to the goal, wherever that is now, not beyond it and inside the viewport.
+    async fn first_moves(
+        &self,
+        from: (f64, f64),
+        goal: &Goal<'_>,
+        deadline: Deadline,
+    ) -> Result<[(f64, f64); 2], PageError> {
+        let to = match goal {
+            Goal::Point(x, y) => (*x, *y),
+            Goal::Element(selector) => {
+                let there = self.element(selector, &json!({ "action": "where" }), deadline).await?;
+                (number(&there.value["x"]), number(&there.value["y"]))
+            }
+        };
+        let viewport = self.ask_main(&json!({ "page": "point", "x": 0, "y": 0 }), deadline).await?;
+        let (right, bottom) = (number(&viewport["width"]) - 1.0, number(&viewport["height"]) - 1.0);
+        let (across, down) = (to.0 - from.0, to.1 - from.1);
+        let distance = across.hypot(down).max(1.0);
+        Ok(FIRST_MOVES.map(|far| {
+            let part = far.min(distance) / distance;
+            ((from.0 + across * part).clamp(0.0, right.max(0.0)), (from.1 + down * part).clamp(0.0, bottom.max(0.0)))
+        }))
     }
 
     /// Brings data over its goal and drops it.

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::call::Mark;
 use super::error::PageError;
 use super::glob::UrlPattern;
-use super::kit::KitError;
 use super::locator::{Locator, Step, TextMatch};
 use super::wait::SelectorState;
 use crate::browser::Page;

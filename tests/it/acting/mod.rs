@@ -3,6 +3,8 @@
 
 mod dragging;
 mod fields;
+mod modal;
+mod waiting;
 
 use serde_json::{Value, json};
 

@@ -58,6 +58,11 @@ Object.assign(actions, {
     if (aria) return { ok: true, kind: aria.getAttribute("role") === "radio" ? "radio" : "checkbox", checked: aria.getAttribute("aria-checked") === "true" };
     return { ok: true, kind: "text" };
   },
+  // Where it lies, in view or not.
+  where(element) {
+    const { x, y } = pointOf(element);
+    return { ok: true, x, y };
+  },
   // Where to bring something: the element's point, which what is dragged may cover.
   async place(element, want) {
     const seen = await prepare(element, want);
