@@ -69,7 +69,14 @@ impl Page {
             held.push(*modifier);
             self.post_key(key_event("rawKeyDown", &modifier.key(), &held));
         }
-        self.post_key(key_down(&chord.key, &held));
+        match chord.key.text.as_deref().filter(|text| text.chars().count() > 1) {
+            // A key event has room for one character.
+            Some(sign) => {
+                self.post_key(key_event("rawKeyDown", &chord.key, &held));
+                self.connection().post(Some(self.session()), "Input.insertText", json!({ "text": sign }));
+            }
+            None => self.post_key(key_down(&chord.key, &held)),
+        }
         let mut last = key_event("keyUp", &chord.key, &held);
         while let Some(modifier) = held.pop() {
             self.post_key(last);

@@ -4,6 +4,8 @@
 
 /// Keys held during one press.
 const MODIFIERS_MAX: usize = 4;
+/// Characters that may show as one sign.
+const SIGN_CHARACTERS_MAX: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modifier {
@@ -163,6 +165,10 @@ fn key_named(name: &str) -> Result<Key, String> {
         };
         return Ok(Key::typing(character).unwrap_or_else(unknown));
     }
+    if is_one_sign(alias) {
+        let text = Some(alias.to_owned());
+        return Ok(Key { key: alias.to_owned(), code: "", key_code: 0, location: 0, text });
+    }
     // The names of keyboard places, such as KeyA and Digit1.
     let typed = match alias.strip_prefix("Key").or_else(|| alias.strip_prefix("Digit")) {
         Some(one) if one.len() == 1 => one.to_ascii_lowercase().chars().next(),
@@ -175,6 +181,20 @@ fn key_named(name: &str) -> Result<Key, String> {
         }
         format!("{shown} is unknown; examples: Enter, Tab, Escape, ArrowDown, F5, a, Control+A")
     })
+}
+
+/// Whether several characters show as one sign: an emoji made of several, a flag, a letter with marks.
+fn is_one_sign(text: &str) -> bool {
+    let joins = |character: char| matches!(character, '\u{200d}');
+    let continues = |character: char| {
+        matches!(character, '\u{300}'..='\u{36f}' | '\u{20d0}'..='\u{20ff}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0020}'..='\u{e007f}')
+    };
+    let flag = |character: char| matches!(character, '\u{1f1e6}'..='\u{1f1ff}');
+    let characters: Vec<char> = text.chars().take(SIGN_CHARACTERS_MAX + 1).collect();
+    let pairs = || characters.windows(2).all(|pair| continues(pair[1]) || joins(pair[0]));
+    let fits = (2..=SIGN_CHARACTERS_MAX).contains(&characters.len());
+    fits && (pairs() || (characters.len() == 2 && characters.iter().all(|character| flag(*character))))
 }
 
 /// Code and virtual key code of the key that types a character.
@@ -287,6 +307,16 @@ mod tests {
         assert_eq!(chord("Enter").key.text.as_deref(), Some("\r"));
         assert_eq!(chord("Esc").key.code, "Escape");
         assert_eq!(chord("Shift").key.code, "ShiftLeft");
+    }
+
+    #[test]
+    fn signs_of_several_characters_are_keys() {
+        for sign in ["\u{1f468}\u{200d}\u{1f467}", "e\u{301}", "\u{1f1e9}\u{1f1ea}", "\u{1f44d}\u{1f3fd}", "1\u{fe0f}\u{20e3}"] {
+            assert_eq!(chord(sign).key.text.as_deref(), Some(sign));
+        }
+        for text in ["ab", "\u{65e5}\u{672c}", "\u{1f600}\u{1f600}"] {
+            assert!(Chord::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

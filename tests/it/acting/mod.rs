@@ -3,7 +3,9 @@
 
 mod dragging;
 mod fields;
+mod keys;
 mod modal;
+mod targets;
 mod waiting;
 
 use serde_json::{Value, json};

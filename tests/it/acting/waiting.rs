@@ -134,7 +134,9 @@ async fn what_does_not_come_is_said_with_the_action_done() {
     assert_eq!(blocked["details"]["action_completed"], true);
     assert_eq!(blocked["details"]["dialog_type"], "alert");
     bench.ok("handle_dialog", json!({"accept": true})).await;
-    let closed = click("#close", json!({"kind": "element", "selector": "#late"}));
+    let opened = self::click(&bench, "#open-own", json!({"kind": "popup"})).await;
+    let mut closed = click("#close", json!({"kind": "element", "selector": "#late"}));
+    closed["tab_id"] = opened["tab_id"].clone();
     let closed = bench.fault("click", closed, "PAGE_CLOSED").await;
     assert_eq!(closed["details"]["action_completed"], true);
 }
