@@ -100,7 +100,7 @@ impl After {
         if call.arguments.flag("include_snapshot") == Some(true) {
             self.show(call, &mut output).await;
         }
-        Ok(Output::value(data))
+        Ok(output)
     }
 
     /// Adds a snapshot. The action is done whether or not one can be had.

@@ -311,7 +311,9 @@ mod tests {
 
     #[test]
     fn signs_of_several_characters_are_keys() {
-        for sign in ["\u{1f468}\u{200d}\u{1f467}", "e\u{301}", "\u{1f1e9}\u{1f1ea}", "\u{1f44d}\u{1f3fd}", "1\u{fe0f}\u{20e3}"] {
+        for sign in
+            ["\u{1f468}\u{200d}\u{1f467}", "e\u{301}", "\u{1f1e9}\u{1f1ea}", "\u{1f44d}\u{1f3fd}", "1\u{fe0f}\u{20e3}"]
+        {
             assert_eq!(chord(sign).key.text.as_deref(), Some(sign));
         }
         for text in ["ab", "\u{65e5}\u{672c}", "\u{1f600}\u{1f600}"] {
