@@ -181,6 +181,13 @@ pub enum Shape {
         fields: &'static [Parameter],
         open: bool,
     },
+    /// An object that another tool's schema spells out: once is enough for every reader.
+    Likewise {
+        fields: &'static [Parameter],
+        of: &'static str,
+    },
+    /// What an earlier reply gave, to be given back as it is.
+    Handle,
     /// An array of objects.
     Records {
         items_min: usize,
@@ -265,9 +272,9 @@ impl Parameter {
 }
 
 /// The session a tool works on; instance names are accepted too.
-pub const SESSION: Parameter = Parameter::name("session_id", "").required();
+pub const SESSION: Parameter = Parameter::new("session_id", Shape::Handle, "").required();
 /// The tab a tool works on; the active one by default.
-pub const TAB: Parameter = Parameter::name("tab_id", "");
+pub const TAB: Parameter = Parameter::new("tab_id", Shape::Handle, "");
 /// What element a tool works on.
 pub const SELECTOR: Parameter = Parameter::selector(
     "selector",

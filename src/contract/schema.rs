@@ -74,6 +74,8 @@ fn shape(shape: &Shape) -> Map<String, Value> {
             array
         }
         Shape::Record { fields, open } => Value::Object(object(fields, *open)),
+        Shape::Likewise { of, .. } => json!({"type": "object", "description": format!("as for {of}")}),
+        Shape::Handle => json!({"type": "string"}),
         Shape::Records { items_min, items_max, fields, open } => {
             let items = object(fields, *open);
             json!({"type": "array", "items": items, "minItems": items_min, "maxItems": items_max})

@@ -111,9 +111,13 @@ fn record(
     out
 }
 
+const HANDLE: Shape = Shape::Text { length_min: 1, length_max: NAME_LENGTH_MAX };
+
 fn check(shape: &Shape, value: &Value, field: &str, problems: &mut Vec<Problem>) {
     match shape {
         Shape::Record { fields, open } => nested(fields, *open, value, field, problems),
+        Shape::Likewise { fields, .. } => nested(fields, false, value, field, problems),
+        Shape::Handle => check(&HANDLE, value, field, problems),
         Shape::Records { items_min, items_max, fields, open } => match value.as_array() {
             Some(items) if (*items_min..=*items_max).contains(&items.len()) => {
                 for (position, item) in items.iter().enumerate() {

@@ -46,6 +46,10 @@ pub(super) const WAIT_FOR: Parameter = Parameter::new(
     Shape::Record { fields: CONDITION, open: false },
     "what the action must bring about; watched for from before it",
 );
+/// The same, where a tool of the same pack has said it.
+pub(super) const fn wait_for_as(of: &'static str) -> Parameter {
+    Parameter::new("wait_for", Shape::Likewise { fields: CONDITION, of }, "")
+}
 /// Whether the reply shows the page as it is after the action.
 pub(super) const INCLUDE_SNAPSHOT: Parameter = Parameter::flag("include_snapshot", "");
 

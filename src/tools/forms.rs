@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, echo, ok};
+use super::acting::{After, INCLUDE_SNAPSHOT, echo, ok, wait_for_as};
 use super::faults;
 use super::interaction::keep_secret;
 use super::tool::{Call, Output, Tool};
@@ -28,7 +28,7 @@ pub static SELECT_OPTION: Tool = Tool {
             SESSION,
             SELECTOR,
             Parameter::new("values", Shape::Texts { items_min: 1, items_max: VALUES_MAX }, "").required(),
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
@@ -76,7 +76,7 @@ pub static FILL_FORM: Tool = Tool {
             )
             .required()
             .typed(),
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, echo, ok};
+use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, echo, ok, wait_for_as};
 use super::faults;
 use super::tool::{Call, Output, Tool};
 use crate::browser::page::{ActionDone, ClickOptions, Modifier, MouseButton, ScrollTarget};
@@ -93,7 +93,7 @@ pub static TYPE_TEXT: Tool = Tool {
             SELECTOR,
             Parameter::text("text", "").required().typed(),
             Parameter::new("delay", Shape::Number { min: Some(0.0) }, "ms between keys").or(Scalar::Integer(0)),
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
@@ -136,7 +136,7 @@ pub static FILL: Tool = Tool {
             SESSION,
             SELECTOR,
             Parameter::text("value", "").required().typed(),
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
@@ -167,7 +167,7 @@ pub static PRESS_KEY: Tool = Tool {
             SESSION,
             Parameter::new("key", Shape::Text { length_min: 1, length_max: 256 }, "").required().typed(),
             Parameter::selector("selector", ""),
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
@@ -194,7 +194,7 @@ pub static HOVER: Tool = Tool {
         pack: Pack::Interaction,
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
-        parameters: &[SESSION, SELECTOR, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
+        parameters: &[SESSION, SELECTOR, wait_for_as("click"), INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, SELECTED, OK]),
     },
     run: |call| Box::pin(hover(call)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR};
+use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, wait_for_as};
 use super::faults;
 use super::launch_arguments::record_refusal;
 use super::tool::{Call, Output, Tool};
@@ -111,7 +111,7 @@ pub static GO_BACK: Tool = Tool {
         pack: Pack::Navigation,
         effect: Effect::ACT,
         lane: Lane::Session,
-        parameters: &[SESSION, WAIT_UNTIL, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
+        parameters: &[SESSION, WAIT_UNTIL, wait_for_as("navigate"), INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(go(call, Direction::Back)),
@@ -125,7 +125,7 @@ pub static GO_FORWARD: Tool = Tool {
         pack: Pack::Navigation,
         effect: Effect::ACT,
         lane: Lane::Session,
-        parameters: &[SESSION, WAIT_UNTIL, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
+        parameters: &[SESSION, WAIT_UNTIL, wait_for_as("navigate"), INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(go(call, Direction::Forward)),
@@ -147,7 +147,7 @@ pub static RELOAD: Tool = Tool {
         pack: Pack::Navigation,
         effect: Effect::ACT_IDEMPOTENT,
         lane: Lane::Session,
-        parameters: &[SESSION, WAIT_UNTIL, WAIT_FOR, INCLUDE_SNAPSHOT, TIMEOUT, TAB],
+        parameters: &[SESSION, WAIT_UNTIL, wait_for_as("navigate"), INCLUDE_SNAPSHOT, TIMEOUT, TAB],
         returns: Returns::Object(&[SESSION_ID, URL]),
     },
     run: |call| Box::pin(reload(call)),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, acted, ok};
+use super::acting::{After, INCLUDE_SNAPSHOT, acted, ok, wait_for_as};
 use super::faults;
 use super::interaction::{BUTTON, CLICK_COUNT, MODIFIERS, click_options};
 use super::tool::{Call, Output, Tool};
@@ -31,7 +31,7 @@ pub static DRAG_AND_DROP: Tool = Tool {
             SESSION,
             end_of_drag("source_selector"),
             end_of_drag("target_selector"),
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
@@ -88,7 +88,7 @@ pub static MOUSE_CLICK: Tool = Tool {
             BUTTON,
             CLICK_COUNT,
             MODIFIERS,
-            WAIT_FOR,
+            wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,
             TAB,
