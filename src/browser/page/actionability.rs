@@ -46,17 +46,14 @@ pub(super) struct Spot {
 
 impl Need {
     fn request(self, stable: bool, deadline: Deadline) -> Value {
-        let wait = deadline.remaining().min(LOOK_MAX);
-        json!({
-            "action": "prepare",
-            "enabled": self.enabled,
-            "pointer": self.pointer,
-            "label": self.label,
-            "position": self.position.map(|(x, y)| [x, y]),
-            "stable": stable,
-            "ms": millis(wait),
-            "quiet": millis(OBSTACLE_REST),
-        })
+        let mut request = patience(deadline);
+        request["action"] = "prepare".into();
+        request["enabled"] = self.enabled.into();
+        request["pointer"] = self.pointer.into();
+        request["label"] = self.label.into();
+        request["position"] = self.position.map_or(Value::Null, |(x, y)| json!([x, y]));
+        request["stable"] = stable.into();
+        request
     }
 }
 

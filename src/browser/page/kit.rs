@@ -20,6 +20,7 @@ use crate::deadline::Deadline;
 const SCRIPT: &str = concat!(
     "(() => {\n",
     include_str!("scripts/find.js"),
+    include_str!("scripts/place.js"),
     include_str!("scripts/act.js"),
     include_str!("scripts/look.js"),
     include_str!("scripts/input.js"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::actionability::number;
+use super::actionability::{Obstacles, number, patience};
 use super::error::PageError;
 use super::kit::KitError;
 use crate::browser::Page;
@@ -51,11 +51,13 @@ impl Page {
             ScrollTarget::By { dx, dy } => request["by"] = json!([dx, dy]),
             ScrollTarget::To { x, y } => request["to"] = json!([x, y]),
             ScrollTarget::Selector(selector) => {
-                let then = json!({ "action": "scroll", "behavior": behavior });
-                let element = self.element(selector, &then, deadline).await?;
-                if element.value["ok"] != true {
-                    return Err(PageError::not_actionable(selector, "detached"));
-                }
+                let then = move |deadline: Deadline| {
+                    let mut request = patience(deadline);
+                    request["action"] = "scroll".into();
+                    request["behavior"] = behavior.into();
+                    request
+                };
+                self.element_ready(selector, &mut Obstacles::new(selector), &then, deadline).await?;
             }
         }
         let offset = self.ask_main(&request, deadline).await?;

@@ -8,35 +8,16 @@ const describe = (element) => {
   return `<${text.slice(0, 80)}>`;
 };
 
-const shown = (node) => node.checkVisibility({ visibilityProperty: true }) || getComputedStyle(node).display === "contents";
-
-const filled = (box) => box.width > 0 && box.height > 0;
-
-const PARTS_MAX = 16;
-
-// Where an element shows. One without a size of its own shows by what it holds, unless it cuts that off.
-const rectsOf = (element) => {
-  const own = [...element.getClientRects()].filter(filled);
-  if (own.length || getComputedStyle(element).overflow !== "visible") return own;
-  const rects = [];
-  for (const child of (element.shadowRoot || element).childNodes) {
-    if (rects.length >= PARTS_MAX) break;
-    if (child.nodeType === Node.ELEMENT_NODE && shown(child)) rects.push(...rectsOf(child));
-    if (child.nodeType !== Node.TEXT_NODE) continue;
-    const range = document.createRange();
-    range.selectNode(child);
-    rects.push(...[...range.getClientRects()].filter(filled));
-  }
-  return rects;
-};
-
-const visible = (element) => element.isConnected && shown(element) && rectsOf(element).length > 0;
-
 const disabled = (element) => {
   if (element.matches(":disabled")) return true;
   for (let node = element; node; node = parentOf(node)) {
     if (node.nodeType === Node.ELEMENT_NODE && node.getAttribute("aria-disabled") === "true") return true;
   }
+  return false;
+};
+
+const inert = (element) => {
+  for (let node = element; node; node = parentOf(node)) if (node.inert) return true;
   return false;
 };
 
@@ -83,28 +64,6 @@ const reaches = (element, hit) => {
   return Boolean(whole) && contains(whole, hit);
 };
 
-// Points of an element, best first: the middle of each part of it that is in view, a line of text that
-// wraps counting as a part.
-const pointsOf = (element, position) => {
-  const box = element.getBoundingClientRect();
-  if (position) return [{ x: box.left + element.clientLeft + position[0], y: box.top + element.clientTop + position[1], box }];
-  const width = document.documentElement.clientWidth || innerWidth;
-  const points = [];
-  const rects = rectsOf(element).slice(0, PARTS_MAX);
-  for (const part of rects) {
-    const left = Math.max(part.left, 0);
-    const right = Math.min(part.right, width);
-    const top = Math.max(part.top, 0);
-    const bottom = Math.min(part.bottom, innerHeight);
-    if (right - left >= 0.5 && bottom - top >= 0.5) points.push({ x: (left + right) / 2, y: (top + bottom) / 2, box });
-  }
-  if (points.length) return points;
-  const whole = rects[0] || box;
-  return [{ x: whole.left + whole.width / 2, y: whole.top + whole.height / 2, box }];
-};
-
-const pointOf = (element) => pointsOf(element)[0];
-
 const ALIGNMENTS = ["center", "end", "start", "nearest"];
 
 // A control that is hidden behind its label is worked by the label.
@@ -135,11 +94,12 @@ const look = (element, want) => {
   for (const block of ALIGNMENTS) {
     if (point) break;
     hit = null;
-    element.scrollIntoView({ block, inline: block, behavior: "instant" });
+    bodyOf(element).scrollIntoView({ block, inline: block, behavior: "instant" });
     point = reached();
   }
   if (point) return { ok: true, x: point.x, y: point.y, box: point.box };
   if (!hit) return { reason: "outside the viewport" };
+  if (inert(element)) return { reason: "inert" };
   if (getComputedStyle(element).pointerEvents === "none") return { reason: "it takes no pointer events" };
   return { reason: `covered by ${describe(hit)}` };
 };
@@ -332,9 +292,11 @@ const actions = {
   state(element) {
     return { visible: visible(element) };
   },
-  scroll(element, { behavior }) {
-    if (!element.isConnected) return { reason: "detached" };
-    element.scrollIntoView({ block: "center", inline: "center", behavior });
+  async scroll(element, want) {
+    const seen = await prepare(element, want);
+    if (!seen.ok) return seen;
+    const { behavior } = want;
+    bodyOf(element).scrollIntoView({ block: "center", inline: "center", behavior });
     return { ok: true };
   },
 };
