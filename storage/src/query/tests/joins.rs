@@ -244,6 +244,19 @@ async fn a_requests_detail_outlives_the_session_and_the_index() {
     }
 }
 
+async fn each_is_found_by_its_id(world: &World, rows: &[DownloadRow]) {
+    let one = |owner: &str, id: &str| {
+        let (owner, id) = (owner.into(), id.into());
+        let ledger = &world.ledger;
+        async move { ledger.download(&owner, &"s-ann".into(), &id).await.expect("read") }
+    };
+    for (id, row) in ["d-3", "d-2", "d-1"].into_iter().zip(rows) {
+        assert_eq!(one("ann", id).await.as_ref(), Some(row));
+        assert_eq!(one("bob", id).await, None, "another owner's is as one that does not exist");
+    }
+    assert_eq!(one("ann", "d-4").await, None);
+}
+
 #[tokio::test]
 async fn downloads_sessions_and_artifacts_are_joined() {
     for open in World::WAYS {
@@ -299,16 +312,7 @@ async fn downloads_sessions_and_artifacts_are_joined() {
         assert_eq!(page.items.iter().map(facts).collect::<Vec<_>>(), expected);
         assert_eq!(page.items[2].artifact.as_ref().map(ToString::to_string).as_deref(), Some("art-1"));
 
-        let one = |owner: &str, id: &str| {
-            let (owner, id) = (owner.into(), id.into());
-            let ledger = &world.ledger;
-            async move { ledger.download(&owner, &"s-ann".into(), &id).await.expect("read") }
-        };
-        for (id, row) in ["d-3", "d-2", "d-1"].into_iter().zip(&page.items) {
-            assert_eq!(one("ann", id).await.as_ref(), Some(row));
-            assert_eq!(one("bob", id).await, None, "another owner's is as one that does not exist");
-        }
-        assert_eq!(one("ann", "d-4").await, None);
+        each_is_found_by_its_id(&world, &page.items).await;
 
         let artifact = world.ledger.artifact(&owner, &"art-1".into()).await.expect("read").expect("there");
         assert_eq!(
