@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Options, Server};
 
 /// Tools of the contract that must be there by now.
-const CONTRACT_TOOLS_MIN: usize = 39;
+const CONTRACT_TOOLS_MIN: usize = 43;
 
 fn contract() -> Vec<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/contract/tools.json");
