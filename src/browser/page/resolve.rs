@@ -63,10 +63,15 @@ impl Page {
     pub(super) async fn element(&self, selector: &str, then: &Value, deadline: Deadline) -> Result<Element, PageError> {
         let locator = parse(selector)?;
         let shown = || cut(selector, SELECTOR_SHOWN_BYTES_MAX);
+        let mut missed = false;
         loop {
             let walked = self.matches(selector, &locator, Some(then), false, deadline).await;
             let found = match walked {
                 Ok(found) => found,
+                // The time ran out over one more look for what was not there before.
+                Err(KitError::Page(PageError::Timeout)) if missed => {
+                    return Err(PageError::NotFound { selector: shown() });
+                }
                 Err(KitError::Page(error)) => return Err(error),
                 Err(KitError::Lost) => {
                     self.pause(deadline).await?;
@@ -75,6 +80,7 @@ impl Page {
             };
             match (found.count, found.ids.first()) {
                 (0, _) => {
+                    missed = true;
                     if self.at_rest(&found.frame_id, deadline).await? || deadline.passed() {
                         return Err(PageError::NotFound { selector: shown() });
                     }
