@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::site::{self, Site};
 use crate::support::data::files_below;
-use crate::support::{Options, Server, processes, wait_for, walk};
+use crate::support::{Options, Server, SmallDisk, processes, wait_for, walk};
 
 fn download(id: &str, selector: &str) -> Value {
     json!({"session_id": id, "trigger_selector": selector})
@@ -267,4 +267,38 @@ async fn a_browser_that_dies_ends_its_downloads() {
     let fault = waiting.reply().await;
     assert!(["DOWNLOAD_FAILED", "BROWSER_CRASHED"].contains(&fault.code()), "{}", fault.structured);
     assert_eq!(ended(&server, &id, 1).await[0]["failure"], "browser_gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_room_keeps_no_download_and_says_so() {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    let site = Site::start().await;
+    let disk = SmallDisk::tmpfs(160);
+    let server = Server::start(disk.serving(Options::stdio())).await;
+    let id = server.launch_at(&site.url("/downloads.html")).await;
+    server.ok("click", json!({"session_id": id, "selector": "#held"})).await;
+    let level = |wanted: &'static str| {
+        let server = &server;
+        wait_for(wanted, move || async move {
+            let status = server.ok("server_status", json!({})).await;
+            (status["disk"]["level"] == wanted).then_some(())
+        })
+    };
+    disk.leave_free(3 * MEBIBYTE);
+    level("read_only").await;
+    site.release();
+    wait_for("its end on disk", || async {
+        let left = files_below(&disk.data().join("run"));
+        left.iter().all(|path| path.iter().all(|part| part != "downloads")).then_some(())
+    })
+    .await;
+    disk.empty();
+    level("ok").await;
+    // The record has a gap where the end was, since nothing but calls found room; the session knows.
+    let download_id = rows(&server, &id).await.remove(0)["download_id"].take();
+    let saving = json!({"session_id": id, "download_id": download_id});
+    let fault = server.fault("save_download", saving, "DOWNLOAD_FAILED").await;
+    assert_eq!(fault["details"]["reason"], "disk_low");
+    let back = server.ok("download_file", download(&id, "#blob")).await;
+    assert_eq!(saved(&back), b"blob content");
 }
