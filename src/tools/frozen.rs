@@ -88,9 +88,9 @@ pub(super) async fn thaw(call: &Call, purpose: &str, cursor: &str) -> Result<Cap
 
 impl Capture {
     /// One that nobody has cut yet.
-    pub(super) fn whole(text: String) -> Self {
+    pub(super) fn whole(head: Map<String, Value>, text: String) -> Self {
         let total = text.len() as u64;
-        Self { head: Map::new(), handle: None, text, offset: 0, total }
+        Self { head, handle: None, text, offset: 0, total }
     }
 
     /// Whether all of it has a place in one reply.
@@ -107,10 +107,30 @@ impl Capture {
             end = self.text[..end].rfind('\n').map_or(end, |line_end| line_end + 1);
         }
         let next = self.offset + end as u64;
+        let cursor = self.cursor_at(next).filter(|_| next < self.total);
         let mut text = self.text;
         text.truncate(end);
-        let handle = self.handle.filter(|_| next < self.total);
-        (text, handle.map(|handle| format!("{CURSOR_VERSION}.{}.{next}", handle.as_str())))
+        (text, cursor)
+    }
+}
+
+impl Capture {
+    /// The first `limit` lines, each a JSON value, with where it ends; and whether more follow.
+    pub(super) fn lines(&self, limit: usize) -> (Vec<(Value, u64)>, bool) {
+        let mut rows = Vec::new();
+        let mut end = self.offset;
+        // What was read may end in the middle of a line, which then belongs to the next part.
+        for line in self.text.split_inclusive('\n').take(limit).filter(|line| line.ends_with('\n')) {
+            end += line.len() as u64;
+            rows.extend(serde_json::from_str(line).map(|value| (value, end)));
+        }
+        (rows, end < self.total)
+    }
+
+    /// The cursor for what follows a place; only what is kept can be continued.
+    pub(super) fn cursor_at(&self, offset: u64) -> Option<String> {
+        let handle = self.handle.as_ref()?;
+        Some(format!("{CURSOR_VERSION}.{}.{offset}", handle.as_str()))
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod acting;
 mod auth;
+mod checking;
 mod dialogs;
 mod evidence;
 mod faults;
 mod files;
+mod finding;
 mod forms;
 mod frozen;
 mod inspection;
@@ -76,6 +78,10 @@ pub static TOOLS: &[&Tool] = &[
     &people::GET_ATTENTION_RESULT,
     &people::VAULT_LIST_AVAILABLE,
     &people::VAULT_FILL,
+    &finding::FIND_IN_PAGE,
+    &finding::WAIT_FOR_TEXT,
+    &finding::LIST_FRAMES,
+    &checking::VERIFY,
     &instances::BROWSER_CREATE_INSTANCE,
     &instances::BROWSER_DESTROY_INSTANCE,
     &instances::BROWSER_LIST_INSTANCES,

@@ -25,6 +25,7 @@ mod durability;
 mod evidence;
 mod exporting;
 mod failed_sync;
+mod finding;
 mod framing;
 mod full_disk;
 mod hostile;
@@ -47,6 +48,7 @@ mod state;
 mod tidy;
 mod torture;
 mod uploads;
+mod verifying;
 
 #[test]
 fn every_file_is_declared() {

@@ -69,6 +69,13 @@ impl References {
 }
 
 impl Page {
+    /// The reference of a node in a frame's present document.
+    pub(super) fn reference_of_node(&self, frame_id: &FrameId, backend_node_id: i64) -> Option<String> {
+        let loader_id = self.state().frame(frame_id)?.loader_id.as_deref().unwrap_or_default().into();
+        let node = NodeKey { frame_id: frame_id.clone(), loader_id, backend_node_id };
+        Some(format!("e{}", self.memory().references().of(node)))
+    }
+
     /// References of kept elements, in their order; `None` for one that is gone.
     pub(super) async fn references_of(
         &self,
@@ -76,11 +83,8 @@ impl Page {
         ids: &[u64],
         deadline: Deadline,
     ) -> Result<Vec<Option<String>>, KitError> {
-        let (session, loader_id): (SessionKey, Arc<str>) = {
-            let state = self.state();
-            let frame = state.frame(frame_id).ok_or(KitError::Lost)?;
-            (frame.session.clone(), frame.loader_id.as_deref().unwrap_or_default().into())
-        };
+        let session: SessionKey =
+            self.state().frame(frame_id).map(|frame| frame.session.clone()).ok_or(KitError::Lost)?;
         let node = async |id: &u64| {
             let object_id = self.object_of(frame_id, *id, deadline).await?;
             let params = json!({ "objectId": object_id });
@@ -89,11 +93,6 @@ impl Page {
         };
         let nodes = join_all(ids.iter().map(node)).await;
         self.release_objects(frame_id);
-        let mut references = self.memory().references();
-        let mut number = |backend_node_id: i64| {
-            let node = NodeKey { frame_id: frame_id.clone(), loader_id: Arc::clone(&loader_id), backend_node_id };
-            format!("e{}", references.of(node))
-        };
-        Ok(nodes.into_iter().map(|node| node.ok().map(&mut number)).collect())
+        Ok(nodes.into_iter().map(|node| self.reference_of_node(frame_id, node.ok()?)).collect())
     }
 }

@@ -1,6 +1,6 @@
 // What the gateway calls. Last part of the kit; answers are plain values.
 
-const pages = {
+Object.assign(pages, {
   ...inputs,
   rest,
   // Whether there are file inputs, whose names are put together in a way of their own.
@@ -16,7 +16,7 @@ const pages = {
     if (to) scrollTo({ left: to[0], top: to[1], behavior });
     return { x: scrollX, y: scrollY };
   },
-};
+});
 
 const onKept = (id, then) => {
   const element = kept.get(id);
