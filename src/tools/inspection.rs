@@ -35,7 +35,12 @@ pub static GET_CONTENT: Tool = Tool {
 async fn get_content(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
     let html = page.content(call.deadline).await.map_err(faults::page(&call))?;
-    Ok(Output::value(json!({"session_id": call.arguments.text("session_id"), "url": page.url(), "html": html})))
+    let mut data = json!({"session_id": call.arguments.text("session_id"), "url": page.url()});
+    if html.len() > call.gateway.config.max_result_bytes {
+        return keep_large(&call, &page, data, "html", Large::Text(html)).await;
+    }
+    data["html"] = html.into();
+    Ok(Output::value(data))
 }
 
 pub static EVALUATE: Tool = Tool {
@@ -63,32 +68,45 @@ async fn evaluate(call: Call) -> Result<Output, Fault> {
     let page = call.page_or_new().await?;
     let evaluated =
         page.evaluate(call.arguments.text("expression"), call.deadline).await.map_err(faults::page(&call))?;
-    let session_id = call.arguments.text("session_id");
-    let json = evaluated.json.get();
-    // A large text goes the way of all large texts.
-    if json.len() > call.gateway.config.max_result_bytes && !json.starts_with('"') {
-        return keep_large(&call, &page, session_id, Box::<str>::from(json)).await;
+    let mut data = json!({"session_id": call.arguments.text("session_id")});
+    if evaluated.json.get().len() > call.gateway.config.max_result_bytes {
+        let large = match serde_json::from_str::<String>(evaluated.json.get()) {
+            Ok(text) => Large::Text(text),
+            Err(_) => Large::Json(Box::<str>::from(evaluated.json).into_string()),
+        };
+        return keep_large(&call, &page, data, "result", large).await;
     }
+    let json = evaluated.json.get();
     // What nests deeper than the reader goes is shown as the text it is.
-    let result: Value = serde_json::from_str(json).unwrap_or_else(|_| json.into());
-    Ok(Output::value(json!({"session_id": session_id, "result": result})))
+    data["result"] = serde_json::from_str(json).unwrap_or_else(|_| json.into());
+    Ok(Output::value(data))
 }
 
-/// A value that no reply could hold is kept as the JSON it came as: reading it into memory as a tree
-/// would cost many times its size.
-async fn keep_large(call: &Call, page: &Page, session_id: &str, json: Box<str>) -> Result<Output, Fault> {
-    let bytes = json.len();
-    let preview = head(&json, PREVIEW_BYTES_MAX / 4).to_owned();
-    let context = context(call, page)?;
-    let kept =
-        keep::keep(&call.gateway, &context, "result", "application/json", json.into_boxed_bytes().into_vec()).await?;
-    let mut output = Output::value(json!({
-        "session_id": session_id,
-        "result": preview,
-        "result_bytes": bytes,
-        "result_artifact": kept.handle.as_str(),
-        "truncated": true,
-    }));
+/// A value that no reply could hold.
+enum Large {
+    Text(String),
+    Json(String),
+}
+
+/// Keeps a large value as it came: to read JSON into memory as a tree, or to weigh a text for a reply
+/// that cannot hold it, would cost many times its size.
+async fn keep_large(
+    call: &Call,
+    page: &Page,
+    mut data: Value,
+    field: &'static str,
+    large: Large,
+) -> Result<Output, Fault> {
+    let (media_type, text, preview_bytes) = match large {
+        Large::Text(text) => ("text/plain; charset=utf-8", text, PREVIEW_BYTES_MAX),
+        Large::Json(json) => ("application/json", json, PREVIEW_BYTES_MAX / 4),
+    };
+    data[field] = head(&text, preview_bytes).into();
+    data[format!("{field}_bytes")] = text.len().into();
+    let kept = keep::keep(&call.gateway, &context(call, page)?, "result", media_type, text.into_bytes()).await?;
+    data[format!("{field}_artifact")] = kept.handle.as_str().into();
+    data["truncated"] = true.into();
+    let mut output = Output::value(data);
     output.artifacts = vec![keep::reference(&kept.handle)];
     Ok(output)
 }

@@ -112,3 +112,35 @@ pub(super) async fn take(
     }
     let capture = frozen::freeze(call, PURPOSE, whole.head, whole.text).await?;
     Ok(part(call, capture))
+}
+
+fn bytes_max(call: &Call) -> usize {
+    let asked = call.arguments.integer("max_bytes").unwrap_or(PART_BYTES_DEFAULT);
+    usize::try_from(asked).unwrap_or(usize::MAX)
+}
+
+fn part(call: &Call, capture: Capture) -> Output {
+    let handle = capture.handle.clone();
+    let head = capture.head.clone();
+    let (tree, cursor) = capture.part(call, &head, bytes_max(call));
+    let mut data = data(call, head, tree, cursor);
+    if let Some(handle) = handle {
+        data["tree_artifact"] = handle.as_str().into();
+        let mut output = Output::value(data);
+        output.artifacts = vec![reference(&handle)];
+        return output;
+    }
+    Output::value(data)
+}
+
+fn data(call: &Call, head: Map<String, Value>, tree: String, cursor: Option<String>) -> Value {
+    let mut data = Map::new();
+    data.insert("session_id".into(), call.arguments.text("session_id").into());
+    data.extend(head);
+    data.insert("has_more".into(), cursor.is_some().into());
+    if let Some(cursor) = cursor {
+        data.insert("next_cursor".into(), cursor.into());
+    }
+    data.insert("tree".into(), tree.into());
+    Value::Object(data)
+}

@@ -48,6 +48,7 @@ mod state;
 mod tidy;
 mod torture;
 mod uploads;
+mod values;
 mod verifying;
 
 #[test]

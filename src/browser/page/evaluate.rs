@@ -181,13 +181,35 @@ impl Page {
             "returnByValue": true,
         });
         let described = self.script("Runtime.callFunctionOn", params, deadline).await;
-        self.connection().post(Some(self.session()), "Runtime.releaseObject", json!({ "objectId": object_id }));
-        let text = described?.value.and_then(|text| serde_json::from_str::<String>(text.get()).ok());
-        let json = match text {
-            Some(text) => raw_json(text)?,
-            None => raw("[Unreadable]")?,
+        let json = match described {
+            Ok(described) => described.value.and_then(|text| serde_json::from_str::<String>(text.get()).ok()),
+            Err(Failure::Page(error @ PageError::Script { .. })) if self.free().is_err() => return Err(error.into()),
+            Err(Failure::Page(PageError::Script { .. }) | Failure::Syntax(_)) => None,
+            Err(failure) => return Err(failure),
         };
+        let json = match json.and_then(|text| RawValue::from_string(text).ok()) {
+            Some(json) => json,
+            None => self.by_value(object_id, deadline).await?,
+        };
+        self.connection().post(Some(self.session()), "Runtime.releaseObject", json!({ "objectId": object_id }));
         Ok(EvaluateResult { json, undefined })
+    }
+
+    /// The browser's own reading of a value, where the page has changed what ours is built on.
+    async fn by_value(&self, object_id: &str, deadline: Deadline) -> Result<Box<RawValue>, Failure> {
+        let params = json!({
+            "objectId": object_id, "functionDeclaration": "function() { return this }", "returnByValue": true,
+        });
+        let answer = self.connection().raw(Some(self.session()), "Runtime.callFunctionOn", params, deadline).await;
+        match answer {
+            Ok(mut answer) if answer["result"].get("value").is_some() => {
+                raw_json(answer["result"]["value"].take().to_string())
+            }
+            Err(error @ (CdpError::Timeout | CdpError::Closed)) => {
+                Err(self.fault(&error, "Runtime.callFunctionOn").into())
+            }
+            _ => raw("[Unreadable]"),
+        }
     }
 
     /// Ends a script that still keeps the page from answering. One that only waits is left alone:

@@ -3,6 +3,8 @@ function describeValue(value) {
   // JSON cannot hold. Never throws.
   const DEPTH_MAX = 64;
   const NODES_MAX = 2000000;
+  // A list may be long without holding anything.
+  const LENGTH_MAX = 128 * 1024 * 1024;
   let nodes = 0;
   const path = [];
   const named = (kind, text) => `[${kind}${text ? " " + text : ""}]`;
@@ -12,7 +14,17 @@ function describeValue(value) {
     if (typeof node.className === "string" && node.className.trim()) text += "." + node.className.trim().split(/\s+/).slice(0, 3).join(".");
     return named("Element", `<${text}>`);
   };
+  // Even looking at what a thing is can throw.
   const walk = (item, depth) => {
+    try {
+      return look(item, depth);
+    } catch (error) {
+      let text = "";
+      try { text = String(error); } catch { text = "error"; }
+      return named("Unreadable", text);
+    }
+  };
+  const look = (item, depth) => {
     switch (typeof item) {
       case "string": return item.toWellFormed ? item.toWellFormed() : item;
       case "boolean": return item;
@@ -46,6 +58,7 @@ function describeValue(value) {
       if (item instanceof ArrayBuffer) return named("ArrayBuffer", item.byteLength);
       const listed = Array.isArray(item) || (ArrayBuffer.isView(item) && !(item instanceof DataView)) ||
         item instanceof NodeList || item instanceof HTMLCollection;
+      if (listed && item.length > LENGTH_MAX) return named(item.constructor.name, item.length);
       if (listed) return Array.from(item, (entry) => walk(entry, depth + 1));
       const out = Object.create(null);
       for (const key of Object.keys(item)) {
@@ -55,10 +68,6 @@ function describeValue(value) {
         Object.defineProperty(out, key.toWellFormed ? key.toWellFormed() : key, { value: walk(entry, depth + 1), enumerable: true, configurable: true });
       }
       return out;
-    } catch (error) {
-      let text = "";
-      try { text = String(error); } catch { text = "error"; }
-      return named("Unreadable", text);
     } finally {
       path.pop();
     }
