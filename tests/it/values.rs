@@ -45,7 +45,7 @@ async fn a_promise_that_never_settles_ends_in_time() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio().argument("--operation-timeout-seconds", 2)).await;
     let id = server.launch_at(&site.url("/plain.html")).await;
-    for expression in ["new Promise(() => {})", "({then() {}})", "for (;;);"] {
+    for expression in ["new Promise(() => {})", "await ({then() {}})", "for (;;);"] {
         let arguments = json!({"session_id": id, "expression": expression});
         let fault = server.fault("evaluate", arguments, "OPERATION_TIMEOUT").await;
         assert_eq!(fault["details"]["phase"], "running", "{expression}");
