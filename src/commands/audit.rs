@@ -93,7 +93,7 @@ fn each_line(data_dir: &Path, visit: &mut EachLine<'_>) -> Result<(), CommandErr
     };
     for line in lines {
         let line = line?;
-        if line.ended {
+        if line.ended || line.given_up {
             visit(&line.bytes, line.read())?;
         }
     }

@@ -1,13 +1,14 @@
 //! `pageledger verify`: is history as it was recorded? Needs only the files, changes none of them, and
 //! works beside a running server.
 
+use std::fs::File;
 use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use storage::audit::verify::{Finding, Problem, Progress, Report, VerifyOptions, verify as verify_directory};
-use storage::audit::{PublicKey, RawLines, SignedLine, read_public_key};
+use storage::audit::{PublicKey, RawLines, SignedLine, read_public_key_of};
 use storage::time::rfc3339;
 
 use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_USAGE};
@@ -51,9 +52,11 @@ fn public_key(text: &str) -> Result<PublicKey, CommandError> {
     if let Some(key) = PublicKey::parse(text) {
         return Ok(key);
     }
-    let wrong =
-        |error| CommandError::new(EXIT_USAGE, format!("--key is neither a public key nor a file with one: {error}"));
-    read_public_key(Path::new(text)).map_err(wrong)
+    let wrong = |error: String| {
+        CommandError::new(EXIT_USAGE, format!("--key is neither a public key nor a file with one: {error}"))
+    };
+    let file = File::open(text).map_err(|error| wrong(error.to_string()))?;
+    read_public_key_of(file, Path::new(text)).map_err(|error| wrong(error.to_string()))
 }
 
 /// One checkpoint, or the lines of a file.
@@ -64,9 +67,9 @@ fn saved(text: &str) -> Result<Vec<SignedLine>, CommandError> {
     let wrong = |why: String| {
         CommandError::new(EXIT_USAGE, format!("--from is neither a checkpoint nor a file of them: {why}"))
     };
-    let lines = RawLines::open(Path::new(text)).map_err(|error| wrong(error.to_string()))?;
+    let lines = RawLines::of(File::open(text).map_err(|error| wrong(error.to_string()))?);
     let mut found = Vec::new();
-    for line in lines.ok_or_else(|| wrong("there is no such file".into()))? {
+    for line in lines {
         let line = line?;
         if line.bytes.trim_ascii().is_empty() {
             continue;

@@ -15,6 +15,7 @@ pub mod index;
 pub mod limits;
 pub mod log;
 pub mod query;
+mod regular;
 mod shred;
 pub mod time;
 pub mod upkeep;

@@ -47,6 +47,10 @@ pub const CHECKPOINT_IDLE_SECONDS: u64 = 3600;
 pub const CHECKPOINT_APART_MILLIS: u64 = 1000;
 /// An audit directory that cannot be used is tried again at the latest after this long.
 pub const CHECKPOINT_RETRY_SECONDS_MAX: u64 = 60;
+/// A log that was sealed this long ago at most may still get its last checkpoint from the server that ends.
+pub const CLOSING_CHECKPOINT_MILLIS: u64 = 2_000;
+/// A file of checkpoints with a line longer than this is read no further.
+pub const CHECKPOINT_LINE_BYTES_MAX: usize = 1024 * 1024;
 /// One artifact.
 pub const ARTIFACT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// A segment is sealed once its first event is this old, full or not, so that what has had its time

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 
 use crate::StorageError;
+pub(super) use crate::regular::is_at;
 use crate::shred::shred;
 
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -125,13 +126,6 @@ pub(super) fn length(file: &File, path: &Path) -> Result<u64, StorageError> {
 /// Whether nobody can reach the file's bytes by another name.
 pub(super) fn has_one_name(file: &File, path: &Path) -> Result<bool, StorageError> {
     Ok(file.metadata().map_err(StorageError::io("read", path))?.nlink() == 1)
-}
-
-/// Whether the file still is what lies at `path`.
-pub(super) fn is_at(file: &File, path: &Path) -> bool {
-    let there = std::fs::symlink_metadata(path).map(|facts| (facts.dev(), facts.ino()));
-    let own = file.metadata().map(|facts| (facts.dev(), facts.ino()));
-    matches!((there, own), (Ok(there), Ok(own)) if there == own)
 }
 
 pub(super) fn make_private(file: &File, path: &Path) -> Result<(), StorageError> {

@@ -67,6 +67,8 @@ pub struct AuditHealth {
     pub signed_at_micros: Option<i64>,
     /// Checkpoints made since the start.
     pub checkpoints: u64,
+    /// What was signed before is gone, in words; it is signed anew.
+    pub lost: Option<String>,
     /// Why nothing can be signed at the moment.
     pub failing: Option<String>,
 }

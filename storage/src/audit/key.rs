@@ -16,6 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 
 use crate::StorageError;
+use crate::regular;
 
 pub const KEY_FILE: &str = "key";
 pub const PUBLIC_KEY_FILE: &str = "key.pub";
@@ -88,13 +89,10 @@ impl AuditKey {
     }
 
     fn load(path: &Path) -> Result<Self, StorageError> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .map_err(StorageError::io("open", path))?;
+        let mut file =
+            regular::open_itself(OpenOptions::new().read(true), path).map_err(StorageError::io("open", path))?;
         let facts = file.metadata().map_err(StorageError::io("read", path))?;
-        if !facts.is_file() || facts.len() != SECRET_BYTES as u64 || facts.mode() & 0o077 != 0 {
+        if facts.len() != SECRET_BYTES as u64 || facts.mode() & 0o077 != 0 {
             return Err(refused(path, "is no signing key that only its owner may read"));
         }
         let mut secret = [0; SECRET_BYTES];
@@ -186,7 +184,7 @@ impl KeyFiles {
     /// The statement that names the prepared key is durable: from here on it alone signs.
     pub fn replace_with_next(&self, next: PublicKey) -> Result<(), StorageError> {
         let path = self.path();
-        match OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&path) {
+        match regular::open_itself(OpenOptions::new().write(true), &path) {
             Ok(mut old) => {
                 let shredded = old.write_all(&[0; SECRET_BYTES]).and_then(|()| old.sync_all());
                 shredded.map_err(StorageError::io("overwrite", &path))?;
@@ -214,7 +212,7 @@ impl KeyFiles {
     fn publish(&self, key: PublicKey) -> Result<(), StorageError> {
         let path = self.directory.join(PUBLIC_KEY_FILE);
         let text = format!("{key}\n");
-        if std::fs::read(&path).is_ok_and(|held| held == text.as_bytes()) {
+        if read_public_key(&path).is_ok_and(|held| held == key) {
             return Ok(());
         }
         let draft = self.directory.join("key.pub.new");
@@ -235,8 +233,15 @@ impl KeyFiles {
 /// # Errors
 /// When the file cannot be read or holds something else.
 pub fn read_public_key(path: &Path) -> Result<PublicKey, StorageError> {
+    read_public_key_of(regular::read(path).map_err(StorageError::io("open", path))?, path)
+}
+
+/// As [`read_public_key`], of whatever somebody named and opened: it may be a pipe.
+///
+/// # Errors
+/// When it cannot be read or holds something else.
+pub fn read_public_key_of(file: File, path: &Path) -> Result<PublicKey, StorageError> {
     let mut text = String::new();
-    let file = File::open(path).map_err(StorageError::io("open", path))?;
     file.take(PUBLIC_FILE_BYTES_MAX).read_to_string(&mut text).map_err(StorageError::io("read", path))?;
     PublicKey::parse(&text).ok_or_else(|| refused(path, "holds no public key"))
 }

@@ -7,12 +7,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::checkpoint::{Checkpoint, Digest, SignedLine, Statement, digest};
 use super::jws::JWS_BYTES_MAX;
 use super::key::PublicKey;
 use crate::StorageError;
+use crate::limits::CHECKPOINT_LINE_BYTES_MAX;
+use crate::regular;
 
 pub const CHECKPOINTS_FILE: &str = "checkpoints.jws";
 /// The end of the file that is searched for the newest checkpoint.
@@ -26,6 +28,8 @@ pub struct RawLine {
     pub bytes: Vec<u8>,
     /// Whether a newline ends it.
     pub ended: bool,
+    /// It is so long that nothing behind its beginning was read.
+    pub given_up: bool,
 }
 
 impl RawLine {
@@ -48,6 +52,7 @@ impl RawLine {
 pub struct RawLines {
     file: BufReader<File>,
     number: u64,
+    given_up: bool,
 }
 
 impl RawLines {
@@ -56,21 +61,26 @@ impl RawLines {
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(path: &Path) -> Result<Option<Self>, StorageError> {
-        match File::open(path) {
-            Ok(file) => Ok(Some(Self { file: BufReader::new(file), number: 0 })),
+        match regular::read(path) {
+            Ok(file) => Ok(Some(Self::of(file))),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(StorageError::io("open", path)(error)),
         }
     }
 
+    /// Whatever can be read: somebody who names a file may mean a pipe.
+    #[must_use]
+    pub fn of(file: File) -> Self {
+        Self { file: BufReader::new(file), number: 0, given_up: false }
+    }
+
     fn step(&mut self) -> io::Result<Option<RawLine>> {
-        let (mut bytes, mut ended, mut read) = (Vec::new(), false, false);
-        while !ended {
+        let (mut bytes, mut ended, mut length) = (Vec::new(), false, 0);
+        while !ended && !self.given_up {
             let held = self.file.fill_buf()?;
             if held.is_empty() {
                 break;
             }
-            read = true;
             let end = held.iter().position(|byte| *byte == b'\n');
             ended = end.is_some();
             let part = &held[..end.unwrap_or(held.len())];
@@ -79,9 +89,11 @@ impl RawLines {
             bytes.extend_from_slice(&part[..part.len().min(room)]);
             let used = part.len() + usize::from(ended);
             self.file.consume(used);
+            length += used;
+            self.given_up = !ended && length > CHECKPOINT_LINE_BYTES_MAX;
         }
         self.number += 1;
-        Ok(read.then_some(RawLine { number: self.number, bytes, ended }))
+        Ok((length > 0).then_some(RawLine { number: self.number, bytes, ended, given_up: self.given_up }))
     }
 }
 
@@ -96,6 +108,7 @@ impl Iterator for RawLines {
 /// The file as its one writer holds it.
 pub(super) struct CheckpointFile {
     file: File,
+    path: PathBuf,
     /// Behind the last newline.
     end: u64,
 }
@@ -117,8 +130,8 @@ impl CheckpointFile {
     /// When the operating system refuses, or the file's end holds no checkpoint.
     pub fn open(path: &Path) -> Result<(Self, Tail), StorageError> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let file = options.open(path).map_err(StorageError::io("open", path))?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = regular::open_itself(&mut options, path).map_err(StorageError::io("open", path))?;
         let (bytes, length) = read_end(&file).map_err(StorageError::io("read", path))?;
         let whole = whole_lines(&bytes);
         let torn_bytes = (bytes.len() - whole.len()) as u64;
@@ -132,7 +145,7 @@ impl CheckpointFile {
             let wrong = io::Error::new(io::ErrorKind::InvalidData, "its last lines hold no checkpoint");
             return Err(StorageError::io("read", path)(wrong));
         }
-        Ok((Self { file, end }, tail))
+        Ok((Self { file, path: path.to_owned(), end }, tail))
     }
 
     /// Appends a line and makes it durable.
@@ -145,6 +158,9 @@ impl CheckpointFile {
         bytes.push(b'\n');
         self.file.write_all_at(&bytes, self.end)?;
         self.file.sync_all()?;
+        if !regular::is_at(&self.file, &self.path) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed or replaced"));
+        }
         self.end += bytes.len() as u64;
         Ok(())
     }
@@ -195,7 +211,7 @@ fn read_tail(bytes: &[u8]) -> Tail {
 /// # Errors
 /// When the file cannot be read.
 pub fn newest_checkpoint(path: &Path) -> Result<Option<Checkpoint>, StorageError> {
-    let file = match File::open(path) {
+    let file = match regular::read(path) {
         Err(error) if is_absent(&error) => return Ok(None),
         opened => opened.map_err(StorageError::io("open", path))?,
     };

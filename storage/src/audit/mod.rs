@@ -2,7 +2,8 @@
 //! verifier that needs only the files.
 //!
 //! Read in this order: [`checkpoint`] (what is signed), [`jws`] (how), [`key`] (by what), [`lines`] and
-//! [`trail`] (the files), [`book`] (who writes them), [`auditor`] and [`scribe`] (when), [`verify`].
+//! [`trail`] (the files), [`book`] (who writes them), [`auditor`], [`scribe`] and
+//! [`arrears`] (when), [`verify`].
 //!
 //! ```text
 //! <data>/audit/key               the private key, 32 bytes, readable by its owner alone
@@ -11,6 +12,7 @@
 //! <data>/audit/trail             two bytes of the chain for each event
 //! ```
 
+mod arrears;
 mod auditor;
 mod book;
 mod checkpoint;
@@ -29,7 +31,7 @@ use crate::StorageError;
 
 pub use auditor::{AuditHealth, AuditOptions, Auditor, Pace};
 pub use checkpoint::{Checkpoint, Digest, KeyChange, SignedLine, Statement, digest, hex};
-pub use key::{KEY_FILE, PUBLIC_KEY_FILE, PublicKey, read_public_key};
+pub use key::{KEY_FILE, PUBLIC_KEY_FILE, PublicKey, read_public_key, read_public_key_of};
 pub use lines::{CHECKPOINTS_FILE, RawLine, RawLines, newest_checkpoint};
 
 /// Refuses a data directory whose log is gone while its checkpoints say that there was one: opening it

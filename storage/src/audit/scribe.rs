@@ -1,7 +1,8 @@
 //! The auditor's work: when to sign, what to record of it, and what to do when it fails.
 //!
 //! What must stay true: an event of its own is never a reason to sign again; after a failure the files
-//! are opened anew, and what became durable meanwhile is read from the log.
+//! are opened anew, and what became durable meanwhile is read from the log; what an earlier run left
+//! unsigned is on record as that before it is signed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::arrears::Arrears;
 use super::auditor::{AuditHealth, AuditOptions, Order, lock};
 use super::book::{Book, BookError, Moment};
 use super::checkpoint::hex;
@@ -36,6 +38,7 @@ pub(super) struct Scribe {
     /// Failures in a row, and when to try again.
     failures: u32,
     retry_at: Instant,
+    arrears_told: bool,
     covering: Vec<(u64, oneshot::Sender<Result<(), StorageError>>)>,
 }
 
@@ -52,6 +55,7 @@ impl Scribe {
             signed_at: now,
             failures: 0,
             retry_at: now,
+            arrears_told: false,
             covering: Vec::new(),
         }
     }
@@ -115,16 +119,17 @@ impl Scribe {
     /// Takes in what became durable, and signs it when it is time to or `at_once`.
     pub fn pass(&mut self, at_once: bool) -> Result<(), BookError> {
         let reader = self.log.reader();
-        if let Some(claimed) = self.log.take_chain() {
-            // What was not taken in before is read from the log again.
-            let trail = claimed.trail.filter(|_| self.news.is_none());
-            self.news = Some(ChainProgress { trail, ..claimed });
-        }
         if self.book.is_none() {
             let durable = *self.log.watch().borrow();
             let book = Book::open(&self.options.directory, &reader, &durable)?;
             self.tell_torn(book.torn_bytes);
+            self.tell_arrears(&book)?;
             self.book = Some(book);
+        }
+        if let Some(claimed) = self.log.take_chain() {
+            // What was not taken in before is read from the log again.
+            let trail = claimed.trail.filter(|_| self.news.is_none());
+            self.news = Some(ChainProgress { trail, ..claimed });
         }
         let Some(book) = &mut self.book else { return Ok(()) };
         if let Some(news) = &self.news {
@@ -139,7 +144,7 @@ impl Scribe {
         let pace = self.options.pace;
         let uncovered = self.uncovered();
         let due = uncovered >= pace.events || (uncovered > 0 && since >= pace.within) || since >= pace.idle;
-        if due || at_once {
+        if due || at_once || !begun {
             self.sign()?;
         }
         Ok(())
@@ -187,6 +192,23 @@ impl Scribe {
             };
             self.record(Draft::new(&Context::default(), &recovered));
         }
+    }
+
+    /// Puts on record, durably, what nobody signed when it was recorded.
+    fn tell_arrears(&mut self, book: &Book) -> Result<(), StorageError> {
+        let signed_seq = book.has_lines().then_some(book.signed().seq);
+        if self.arrears_told && signed_seq.is_some() {
+            return Ok(());
+        }
+        if let Some(arrears) = Arrears::of(&self.log, signed_seq)? {
+            commit_now(&self.log, arrears.draft())?;
+            arrears.tell();
+            if matches!(arrears, Arrears::Lost { .. }) {
+                lock(&self.health).lost = Some(arrears.in_words());
+            }
+        }
+        self.arrears_told = true;
+        Ok(())
     }
 
     async fn change_key(&mut self) -> Result<PublicKey, StorageError> {
@@ -249,4 +271,19 @@ impl Scribe {
         }
         health.failing = failing;
     }
+}
+
+/// Waits until `draft` is on stable storage, on a thread of its own: whoever starts the auditor may be
+/// in the middle of something asynchronous.
+fn commit_now(log: &Log, draft: Draft) -> Result<(), StorageError> {
+    let wait = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.map_err(|error| StorageError::Unavailable { reason: error.to_string() })?;
+        runtime.block_on(async {
+            log.commit(vec![draft]).await?;
+            log.sync().await
+        })
+    };
+    let waited = std::thread::scope(|scope| scope.spawn(wait).join());
+    waited.unwrap_or_else(|_| Err(StorageError::Unavailable { reason: "waiting for the log panicked".into() }))
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::StorageError;
 use crate::log::chain::TRAIL_STEP_BYTES;
+use crate::regular;
 
 pub const TRAIL_FILE: &str = "trail";
 const STEP: u64 = TRAIL_STEP_BYTES as u64;
@@ -35,8 +36,8 @@ impl TrailWriter {
     /// When the operating system refuses.
     pub fn open(path: &Path, last_seq: u64) -> Result<Self, StorageError> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let file = options.open(path).map_err(StorageError::io("open", path))?;
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = regular::open_itself(&mut options, path).map_err(StorageError::io("open", path))?;
         file.set_len(offset(last_seq + 1)).map_err(StorageError::io("shorten", path))?;
         Ok(Self { file, path: path.to_owned() })
     }
@@ -50,7 +51,11 @@ impl TrailWriter {
     /// # Errors
     /// When the operating system refuses.
     pub fn sync(&self) -> Result<(), StorageError> {
-        self.file.sync_all().map_err(StorageError::io("sync", &self.path))
+        let there = |()| match regular::is_at(&self.file, &self.path) {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::NotFound, "it was removed or replaced")),
+        };
+        self.file.sync_all().and_then(there).map_err(StorageError::io("sync", &self.path))
     }
 }
 
@@ -65,9 +70,9 @@ impl TrailReader {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: &Path) -> Result<Option<Self>, StorageError> {
-        match File::open(path) {
+        match regular::read(path) {
             Ok(file) => Ok(Some(Self { file })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(StorageError::io("open", path)(error)),
         }
     }

@@ -39,7 +39,8 @@ events! {
     }
     /// Opening found something to mend and mended it.
     3 "log.recovered" LogRecovered @ 1 Audit {
-        /// What: `torn_tail`, `index_rebuilt`, `leftover_removed`, `checkpoint_torn`.
+        /// What: `torn_tail`, `index_rebuilt`, `leftover_removed`, `checkpoint_torn`,
+        /// `unsigned_tail`, `checkpoints_lost`.
         what: Symbol [Filter, Label],
         /// Bytes that were cut off after the last complete commit.
         bytes_cut: Option<u64>,

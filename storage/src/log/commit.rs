@@ -61,6 +61,11 @@ impl Item<'_> {
         }
     }
 
+    /// `None`: it was removed.
+    pub fn event(&self) -> Option<&EventView<'_>> {
+        if let Item::Event(_, event) = self { Some(event) } else { None }
+    }
+
     fn count(&self) -> u64 {
         match self {
             Item::Event(..) => 1,

@@ -26,6 +26,8 @@ const MARK_READS_MAX: u32 = 5;
 #[derive(Debug, Clone)]
 pub(crate) struct MarkFacts {
     pub log_id: String,
+    /// The log was closed in an orderly way, and ends here.
+    pub clean: bool,
     pub last_seq: u64,
     pub chain: [u8; 32],
     /// Segment in which the log ends, and where.
@@ -71,6 +73,7 @@ fn read_mark(directory: &Path) -> Result<Option<MarkFacts>, StorageError> {
         if let Some(mark) = Mark::read(&*file, &path)?.filter(sane) {
             return Ok(Some(MarkFacts {
                 log_id: String::from_utf8_lossy(&mark.log_id).into_owned(),
+                clean: mark.clean,
                 last_seq: mark.durable.last_seq,
                 chain: mark.durable.chain,
                 segment: mark.durable.end.segment,

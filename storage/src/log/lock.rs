@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::StorageError;
+use crate::regular;
 
 const FILE_NAME: &str = "lock";
 
@@ -20,7 +21,7 @@ pub(super) fn take(directory: &Path) -> Result<File, StorageError> {
     let path = directory.join(FILE_NAME);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(&path).map_err(StorageError::io("open", &path))?;
+    let mut file = regular::open(&mut options, &path).map_err(StorageError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

@@ -193,6 +193,7 @@ struct Inner {
     reader: Reader,
     epoch: u64,
     was_clean: bool,
+    before_seq: u64,
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
     rewriter: Rewriter,
@@ -210,6 +211,12 @@ impl Log {
     #[must_use]
     pub fn was_clean(&self) -> bool {
         self.inner.was_clean
+    }
+
+    /// The last event that was recorded before this epoch, 0 when there was none.
+    #[must_use]
+    pub fn before_seq(&self) -> u64 {
+        self.inner.before_seq
     }
 
     /// Appends `drafts`, together and in order, and waits until they are durable; with none, until

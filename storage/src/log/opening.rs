@@ -65,7 +65,7 @@ impl Log {
         let segments = Arc::new(SegmentSet::new(recovered.segments));
         let unclaimed = Arc::new(Unclaimed::default());
         let progress = Arc::new(Mutex::new(Progress::default()));
-        let epoch = recovered.epoch;
+        let (epoch, before_seq) = (recovered.epoch, recovered.durable.last_seq);
         let mut mark = recovered.mark;
         mark.epoch = epoch;
         let mut writer = Writer {
@@ -91,8 +91,12 @@ impl Log {
             unsynced: Unsynced::default(),
         };
         // Whoever writes a segment anew or drops one counts on a mark that does not lie before it, and
-        // the one that was read may be in memory only.
-        writer.marks.advance(recovered.durable, was_clean)?;
+        // the one that was read may be in memory only. And before anything is written behind an orderly
+        // end, the mark no longer says that there is one: what is found behind it then was never ours.
+        writer.marks.advance(recovered.durable, false)?;
+        if was_clean {
+            writer.marks.settle()?;
+        }
         let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
         let marks = writer.marks.sync_handle();
         let (directory, group_bytes) = (directory.clone(), REWRITE_GROUP_BYTES);
@@ -111,6 +115,7 @@ impl Log {
             reader,
             epoch,
             was_clean,
+            before_seq,
             durability: options.durability,
             writer: thread,
             rewriter,

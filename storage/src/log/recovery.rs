@@ -16,11 +16,9 @@ use super::mark::{self, Mark};
 use super::segment::Segment;
 use super::segments::Held;
 use super::storage_io::{StorageFile, StorageIo};
-use super::tail::cut_tail;
+use super::tail::{self, cut_tail};
 use super::{Durable, Position};
 use crate::StorageError;
-use crate::event::catalog::LogOpened;
-use crate::event::{Kind, Payload};
 
 /// A log that is ready to be appended to.
 pub(super) struct Recovered {
@@ -30,6 +28,8 @@ pub(super) struct Recovered {
     pub segment: Segment,
     pub segments: Vec<Held>,
     pub durable: Durable,
+    /// The last event is a `log.sealed`.
+    pub sealed: bool,
     /// When the last event was recorded; the segment was begun, where it holds none.
     pub recorded_micros: i64,
     pub epoch: u64,
@@ -39,7 +39,8 @@ pub(super) struct Recovered {
 impl Recovered {
     /// Whether the epoch before ended by an orderly close.
     pub fn was_clean(&self) -> bool {
-        self.mark.clean && self.durable.last_seq == self.mark.durable.last_seq
+        let ended = self.mark.clean || self.sealed || self.durable.last_seq == 0;
+        ended && self.durable.last_seq == self.mark.durable.last_seq
     }
 }
 
@@ -51,26 +52,28 @@ pub(super) enum Mended {
 
 /// Where a walk over segments stands.
 #[derive(Clone, Copy)]
-struct Reached {
+pub(super) struct Reached {
     last_seq: u64,
     /// End of the last whole commit in the last segment walked.
     end: u64,
     /// Chain hash there.
-    chain: [u8; 32],
+    pub chain: [u8; 32],
     /// When that commit was recorded.
     recorded_micros: i64,
+    /// The event there is a `log.sealed`, as far as that was looked at.
+    pub sealed: bool,
 }
 
 impl Reached {
     fn beginning(header: &SegmentHeader) -> Self {
         let last_seq = header.first_seq.saturating_sub(1);
         let end = u64::from(SEGMENT_HEADER_BYTES);
-        Self { last_seq, end, chain: header.chain, recorded_micros: header.created_micros }
+        Self { last_seq, end, chain: header.chain, recorded_micros: header.created_micros, sealed: false }
     }
 
-    fn behind(commit: &Commit) -> Self {
+    pub fn behind(commit: &Commit) -> Self {
         let (last_seq, end, chain) = (commit.last_seq, commit.end, commit.chain);
-        Self { last_seq, end, chain, recorded_micros: commit.recorded_micros }
+        Self { last_seq, end, chain, recorded_micros: commit.recorded_micros, sealed: false }
     }
 }
 
@@ -132,9 +135,9 @@ pub(super) fn recover(
     recovery.remove_leftovers(&*mark_file, &mark_path, &mut mended)?;
     let end = Position { segment: segment.number, generation: 0, offset: segment.end as u32 };
     let durable = Durable { last_seq: reached.last_seq, end, chain: reached.chain };
-    let recorded_micros = reached.recorded_micros;
+    let (recorded_micros, sealed) = (reached.recorded_micros, reached.sealed);
     let Recovery { mark, segments, .. } = recovery;
-    Ok(Recovered { mark, mark_file, mark_path, segment, segments, durable, recorded_micros, epoch, mended })
+    Ok(Recovered { mark, mark_file, mark_path, segment, segments, durable, sealed, recorded_micros, epoch, mended })
 }
 
 /// The refusal of segments whose mark is gone; names what can still be read in them.
@@ -292,14 +295,19 @@ impl Recovery<'_> {
             let mut reached = Reached::beginning(header);
             match &before {
                 None => reached = self.walk_to_mark(&mut walk, &path, reached)?,
-                Some(before) if (before.last_seq, before.chain) == (reached.last_seq, reached.chain) => {}
+                Some(before) if (before.last_seq, before.chain) == (reached.last_seq, reached.chain) => {
+                    reached.sealed = before.sealed;
+                }
                 Some(before) => {
                     let last_seq = header.first_seq.saturating_sub(1);
                     return Err(self.damaged(before.last_seq + 1, last_seq, "events between two segments are missing"));
                 }
             }
             let kept_from = reached.end;
-            reached = walk_tail(&mut walk, &path, reached, &mut epoch)?;
+            // What was closed in order is reopened only behind a mark that says so.
+            if !self.mark.clean {
+                reached = tail::walk(&mut walk, &path, reached, &mut epoch)?;
+            }
             if let Some(next) = unproven.peek() {
                 // The next segment was begun only after this one was complete and durable.
                 if reached.end != *length {
@@ -324,11 +332,12 @@ impl Recovery<'_> {
     /// Everything the mark promises must be whole, and must end exactly where the mark says.
     fn walk_to_mark(&self, walk: &mut CommitWalk, path: &Path, from: Reached) -> Result<Reached, StorageError> {
         let marked = &self.mark.durable;
-        let mut reached = from;
+        let (mut reached, mut last) = (from, None);
         while reached.end < u64::from(marked.end.offset) {
             let what = match walk.next_commit().map_err(StorageError::io("read", path))? {
                 Walked::Commit(commit) => {
                     reached = Reached::behind(&commit);
+                    last = Some(commit);
                     continue;
                 }
                 Walked::End => "the log ends before its high-water mark",
@@ -342,6 +351,9 @@ impl Recovery<'_> {
         if reached.chain != marked.chain {
             let what = "the hash chain of the log and its high-water mark disagree";
             return Err(self.damaged(from.last_seq + 1, marked.last_seq, what));
+        }
+        if let Some(last) = last {
+            reached.sealed = tail::ends(walk, &last).map_err(StorageError::io("read", path))?.sealed;
         }
         Ok(reached)
     }
@@ -366,24 +378,6 @@ impl Recovery<'_> {
         }
         Ok(())
     }
-}
-
-/// Whole commits behind the mark are kept, as long as they continue the hash chain: they may have been
-/// acknowledged. Raises `epoch` to the last one that was begun in them.
-fn walk_tail(walk: &mut CommitWalk, path: &Path, from: Reached, epoch: &mut u64) -> Result<Reached, StorageError> {
-    let mut reached = from;
-    while let Walked::Commit(commit) = walk.next_chained(reached.chain).map_err(StorageError::io("read", path))? {
-        if commit.kinds() & 1 << Kind::LogOpened.number() != 0 {
-            let blocks = walk.unpack(&commit).map_err(StorageError::io("read", path))?.unwrap_or_default();
-            let events = blocks.iter().flat_map(|block| block.events()).flatten();
-            *epoch = events
-                .filter_map(|event| LogOpened::take(&event).ok())
-                .map(|opened| opened.epoch)
-                .fold(*epoch, u64::max);
-        }
-        reached = Reached::behind(&commit);
-    }
-    Ok(reached)
 }
 
 /// Writes the commits kept behind the mark once more and syncs them. After a sync that failed, the

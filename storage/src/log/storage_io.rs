@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::regular;
+
 /// Zeros are laid out by this much at a time.
 const ZEROS_BYTES: usize = 256 * 1024;
 
@@ -51,11 +53,11 @@ impl StorageIo for SystemIo {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        Ok(Arc::new(OpenOptions::new().read(true).write(true).open(path)?))
+        Ok(Arc::new(regular::open(OpenOptions::new().read(true).write(true), path)?))
     }
 
     fn open_read_only(&self, path: &Path) -> io::Result<Arc<dyn StorageFile>> {
-        Ok(Arc::new(File::open(path)?))
+        Ok(Arc::new(regular::read(path)?))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {

@@ -1,15 +1,71 @@
-//! The end of a log as recovery finds it: behind the last whole commit perhaps a torn one, which is
-//! copied aside and cut off.
+//! The end of a log as recovery finds it: whole commits behind the mark, which are kept, and behind the
+//! last one perhaps a torn one, which is copied aside and cut off.
+//!
+//! What must stay true: what may have been acknowledged is kept; what follows an orderly end without an
+//! opening was written by nobody who had the log, and is not.
 
 use std::io;
 use std::path::Path;
 
-use super::recovery::Mended;
+use super::commit::{Commit, CommitWalk, Item, Walked, in_order};
+use super::recovery::{Mended, Reached};
 use super::segment::Segment;
 use super::storage_io::StorageIo;
 use crate::StorageError;
+use crate::event::catalog::LogOpened;
+use crate::event::{EventView, Kind, Payload};
 
 const COPY_BYTES: usize = 256 * 1024;
+
+/// What a commit begins and ends with, and the last opening in it.
+#[derive(Default)]
+pub(super) struct Ends {
+    opens: bool,
+    pub sealed: bool,
+    epoch: u64,
+}
+
+/// Looks into a commit whose kinds say that there is something to see.
+pub(super) fn ends(walk: &mut CommitWalk, commit: &Commit) -> io::Result<Ends> {
+    let of_interest = 1 << Kind::LogOpened.number() | 1 << Kind::LogSealed.number();
+    if commit.kinds() & of_interest == 0 {
+        return Ok(Ends::default());
+    }
+    let blocks = walk.unpack(commit)?.unwrap_or_default();
+    let items = in_order(&blocks).unwrap_or_default();
+    let is = |item: Option<&Item<'_>>, kind| item.and_then(Item::event).and_then(EventView::kind) == Some(kind);
+    let opened = items.iter().filter_map(Item::event).filter_map(|event| LogOpened::take(event).ok());
+    Ok(Ends {
+        opens: is(items.first(), Kind::LogOpened),
+        sealed: is(items.last(), Kind::LogSealed),
+        epoch: opened.map(|opened| opened.epoch).fold(0, u64::max),
+    })
+}
+
+/// Whole commits behind the mark are kept, as long as they continue the hash chain: they may have been
+/// acknowledged. Raises `epoch` to the last one that was begun in them. An opening moves the mark behind
+/// the seal before it writes anything, so behind a seal that the mark does not know there is nothing.
+pub(super) fn walk(
+    walk: &mut CommitWalk,
+    path: &Path,
+    from: Reached,
+    epoch: &mut u64,
+) -> Result<Reached, StorageError> {
+    let mut reached = from;
+    while let Walked::Commit(commit) = walk.next_chained(reached.chain).map_err(StorageError::io("read", path))? {
+        let ends = ends(walk, &commit).map_err(StorageError::io("read", path))?;
+        if reached.sealed && !ends.opens {
+            break;
+        }
+        *epoch = ends.epoch.max(*epoch);
+        reached = Reached::behind(&commit);
+        reached.sealed = ends.sealed;
+        if ends.sealed {
+            break;
+        }
+    }
+    Ok(reached)
+}
 
 /// Cuts off what follows the segment's end, if anything but zeros does, after copying it aside.
 pub(super) fn cut_tail(

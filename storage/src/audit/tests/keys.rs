@@ -1,10 +1,15 @@
 //! The key stays private, a stranger's is refused, and a change of key is vouched for by the old one.
 
+use std::ops::ControlFlow;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::super::key::{AuditKey, KeyFiles};
+use super::super::verify::{VerifyOptions, verify};
 use super::super::{KEY_FILE, PUBLIC_KEY_FILE, Statement, read_public_key};
-use super::{World, append, close};
+use super::{World, append, close, until};
+use crate::event::Payload as _;
+use crate::event::catalog::LogRecovered;
+use crate::log::Log;
 
 #[tokio::test]
 async fn the_key_is_private_and_its_public_half_is_published() {
@@ -121,4 +126,59 @@ fn a_change_of_key_that_was_interrupted_is_ended_by_what_is_on_record() {
         assert_ne!(std::fs::read(files.path()).expect("it is there"), old);
         assert_eq!(std::fs::read_dir(world.audit()).expect("it is read").count(), 2, "nothing is left over");
     }
+}
+
+#[tokio::test]
+async fn an_audit_directory_that_is_lost_between_two_runs_is_told_and_put_on_record() {
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    let old = auditor.health().key.expect("a key");
+    append(&log, 3).await;
+    close(&log, &auditor).await;
+    std::fs::remove_dir_all(world.audit()).expect("it goes");
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    assert_ne!(auditor.health().key, Some(old));
+    let lost = auditor.health().lost.expect("it is told");
+    assert!(lost.contains(&old.to_string()), "{lost}");
+    let recovered = recovered(&log, "checkpoints_lost");
+    assert_eq!(recovered, [lost]);
+    close(&log, &auditor).await;
+    let found = verify(&VerifyOptions::new(world.path()), &mut |_| {}).expect("it can be read");
+    let [finding] = &found.findings[..] else { panic!("{:?}", found.findings) };
+    assert!(finding.detail.contains("lost or replaced") && finding.detail.contains(&old.to_string()), "{finding:?}");
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    assert_eq!(auditor.health().lost, None, "what is signed since continues");
+}
+
+#[tokio::test]
+async fn an_audit_directory_that_is_removed_while_running_is_noticed_before_anything_is_said_to_be_signed() {
+    let world = World::new();
+    let log = world.open();
+    let auditor = world.start(&log).expect("it starts");
+    append(&log, 3).await;
+    auditor.cover(log.health().last_seq).await.expect("it is covered");
+    std::fs::remove_dir_all(world.audit()).expect("it goes");
+    let last = append(&log, 3).await;
+    // Refused or made good, but never signed where nobody can read it.
+    let covered = auditor.cover(last).await;
+    assert!(covered.is_err() || world.lines().iter().any(|line| line.statement.seq() >= last), "{covered:?}");
+    until("it is signed anew", || auditor.health().failing.is_none() && auditor.health().signed_seq >= last).await;
+    assert!(world.lines().iter().any(|line| line.statement.seq() >= last));
+    assert!(auditor.health().lost.is_some());
+    assert_eq!(recovered(&log, "checkpoints_lost").len(), 1);
+}
+
+/// Details of what was put on record as mended under that name.
+fn recovered(log: &Log, what: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut visit = |event: &crate::event::EventView<'_>| {
+        let it = LogRecovered::take(event).ok().filter(|it| it.what.as_str() == what);
+        found.extend(it.and_then(|it| it.detail).map(|detail| detail.as_str().to_owned()));
+        ControlFlow::Continue(())
+    };
+    log.reader().scan(0, &|_| true, &mut visit).expect("the log is whole");
+    found
 }

@@ -81,6 +81,14 @@ impl Anchors {
         if let Some(lines) = RawLines::open(&directory.join(CHECKPOINTS_FILE))? {
             for line in lines {
                 let line = line.map_err(StorageError::io("read", directory.join(CHECKPOINTS_FILE)))?;
+                if line.given_up {
+                    walk.note_bad(
+                        line.number,
+                        "it is longer than a line can be; what is behind it was not read",
+                        Problem::Checkpoint,
+                    );
+                    break;
+                }
                 if !line.ended {
                     walk.anchors.torn_bytes = line.bytes.len() as u64;
                     break;

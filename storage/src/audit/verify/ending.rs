@@ -24,6 +24,12 @@ impl Pass<'_> {
             let what = "events that were removed with their segments are back";
             findings.add(Problem::Removal, (first_seq, oldest - 1), "log", what);
         }
+        let newest = self.anchors.newest_seq;
+        if self.sealed == Some(last_seq) && newest < last_seq && !self.anchors.list.is_empty() {
+            let what = "the log was closed in order, and the checkpoint of its closing is missing";
+            findings.add(Problem::Unsigned, (newest + 1, last_seq), CHECKPOINTS_FILE, what);
+            self.report.unsigned_close = true;
+        }
         if self.anchors.list.is_empty() && self.others {
             findings.add(Problem::Unsigned, (first_seq, last_seq), "audit", "no checkpoint vouches for this log");
         }
@@ -76,7 +82,13 @@ impl Pass<'_> {
         let last = self.missing_lines.iter().map(|(seq, _)| *seq).max();
         if let (Some(first), Some(last)) = (first, last) {
             let count = self.missing_lines.len();
-            let what = format!("{count} checkpoints that the log has on record are not in it");
+            let mut what = format!("{count} checkpoints that the log has on record are not in it");
+            let key = self.missing_key.as_deref().unwrap_or("an unknown key");
+            if !self.anchors.keys.iter().any(|known| known.to_string() == key) {
+                what += ": the audit directory was lost or replaced, and the key with it. They were signed by ";
+                what += key;
+                what += "; only lines of it that were kept elsewhere (--from) still vouch for what came before";
+            }
             self.find(Problem::Checkpoint, (first, last), CHECKPOINTS_FILE, what);
         }
         Ok(())

@@ -21,11 +21,13 @@ mod report;
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::SignedLine;
 use super::key::PublicKey;
+use super::lines::CHECKPOINTS_FILE;
 use crate::StorageError;
+use crate::limits::CLOSING_CHECKPOINT_MILLIS;
 use crate::log::inspect::{self, Look};
 
 use anchors::Anchors;
@@ -36,6 +38,8 @@ pub use report::{Finding, Pinned, Problem, Report};
 
 /// Times that everything is read again when a running server changed segments meanwhile.
 const PASSES_MAX: usize = 4;
+/// Where a checkpoint is waited for, the file is looked at this often.
+const CLOSING_LOOK: Duration = Duration::from_millis(20);
 
 /// What to verify, and what was kept elsewhere to hold it against.
 #[derive(Debug, Clone)]
@@ -72,11 +76,12 @@ pub fn verify(options: &VerifyOptions, progress: &mut dyn FnMut(Progress)) -> Re
     let mut passes = 0;
     loop {
         passes += 1;
+        let before = Fingerprint::of(options, &inspect::look(&directory)?);
         let anchored = signed(options, &directory)?;
         let look = inspect::look(&directory)?;
-        let before = Fingerprint::of(&look);
         let ended = one_pass(options, anchored, look, progress)?;
-        let changed = Fingerprint::of(&inspect::look(&directory)?) != before;
+        let comes = ended.as_ref().is_some_and(|report| report.unsigned_close) && closing_comes(options, &before)?;
+        let changed = comes || Fingerprint::of(options, &inspect::look(&directory)?) != before;
         match ended {
             Some(mut report) if report.is_sound() || !changed || passes >= PASSES_MAX => {
                 report.seconds = began.elapsed().as_secs_f64();
@@ -95,13 +100,41 @@ pub fn verify(options: &VerifyOptions, progress: &mut dyn FnMut(Progress)) -> Re
 #[derive(PartialEq, Eq)]
 struct Fingerprint {
     segments: Vec<(u32, u16)>,
-    last_seq: Option<u64>,
+    /// How far the log goes, and whether it was closed.
+    end: Option<(u64, bool)>,
+    /// Identity and length of the checkpoints.
+    checkpoints: Option<(u64, u64)>,
 }
 
 impl Fingerprint {
-    fn of(look: &Look) -> Self {
-        Self { segments: look.segments.clone(), last_seq: look.mark.as_ref().map(|mark| mark.last_seq) }
+    fn of(options: &VerifyOptions, look: &Look) -> Self {
+        Self {
+            segments: look.segments.clone(),
+            end: look.mark.as_ref().map(|mark| (mark.last_seq, mark.clean)),
+            checkpoints: checkpoints(options),
+        }
     }
+}
+
+fn checkpoints(options: &VerifyOptions) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let facts = options.data_dir.join("audit").join(CHECKPOINTS_FILE).metadata().ok()?;
+    Some((facts.ino(), facts.len()))
+}
+
+/// Whether the checkpoint of a closing that was a moment ago is written while we wait: a server that ends
+/// seals its log first.
+fn closing_comes(options: &VerifyOptions, before: &Fingerprint) -> Result<bool, StorageError> {
+    let mark = options.data_dir.join("log").join("mark");
+    let sealed_at = mark.metadata().and_then(|facts| facts.modified()).map_err(StorageError::io("read", &mark))?;
+    let limit = Duration::from_millis(CLOSING_CHECKPOINT_MILLIS);
+    while sealed_at.elapsed().is_ok_and(|passed| passed < limit) {
+        if checkpoints(options) != before.checkpoints {
+            return Ok(true);
+        }
+        std::thread::sleep(CLOSING_LOOK);
+    }
+    Ok(checkpoints(options) != before.checkpoints)
 }
 
 /// Read before the log is: what is signed is in the log already.

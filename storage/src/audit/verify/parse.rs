@@ -30,6 +30,8 @@ pub(super) struct Parsed {
     blocks: Vec<Block>,
 }
 
+/// What an event calls a key is kept up to this length.
+const KEY_CHARS_MAX: usize = 64;
 /// The kinds that speak about the log: numbers 1 to 9.
 const LOGS_OWN: u128 = 0x3fe;
 
@@ -42,12 +44,21 @@ pub(super) struct Item {
     start: u32,
     /// 0 for a run: no event is empty.
     length: u32,
+    pub turn: Turn,
+}
+
+/// Whether an event begins or ends a run of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    None,
+    Opened,
+    Sealed,
 }
 
 /// An event that speaks about the log itself.
 pub(super) enum Special {
     Opened { epoch: u64 },
-    Checkpoint { seq: u64, line: [u8; 32] },
+    Checkpoint { seq: u64, line: [u8; 32], key: String },
     Removed(Announcement),
 }
 
@@ -116,7 +127,7 @@ impl Parsed {
                     }
                     for run in runs.into_iter().filter(|run| run.first_seq.saturating_add(run.count) < SEQ_MAX) {
                         let at = self.runs.len() as u32;
-                        self.items.push(Item { seq: run.first_seq, block: at, start: 0, length: 0 });
+                        self.items.push(Item { seq: run.first_seq, block: at, start: 0, length: 0, turn: Turn::None });
                         self.runs.push(run);
                     }
                 }
@@ -133,7 +144,12 @@ impl Parsed {
         let checked = describer.check(block, &mut |event| {
             let length = event.record.len() as u32;
             if event.seq < SEQ_MAX {
-                items.push(Item { seq: event.seq, block: number, start, length });
+                let turn = match event.kind() {
+                    Some(Kind::LogOpened) => Turn::Opened,
+                    Some(Kind::LogSealed) => Turn::Sealed,
+                    _ => Turn::None,
+                };
+                items.push(Item { seq: event.seq, block: number, start, length, turn });
             }
             start += length;
             specials.extend(special(event).map(|special| (event.seq, special)));
@@ -155,6 +171,7 @@ fn special(event: &EventView<'_>) -> Option<Special> {
         Kind::LogCheckpoint => LogCheckpoint::take(event).ok().map(|it| Special::Checkpoint {
             seq: it.through_seq,
             line: super::super::digest(it.jws.as_str().as_bytes()),
+            key: it.key_id.as_str().chars().take(KEY_CHARS_MAX).collect(),
         }),
         Kind::LogRemoved => LogRemoved::take(event).ok().map(|it| Special::Removed(announcement(event, &it))),
         _ => None,

@@ -11,7 +11,7 @@ use std::sync::mpsc::Receiver;
 use super::Progress;
 use super::anchors::Anchors;
 use super::follow::Follower;
-use super::parse::{Content, Parsed, Special};
+use super::parse::{Content, Item, Parsed, Special, Turn};
 use super::path::Trail;
 use super::read::Step;
 use super::removals::Removals;
@@ -41,7 +41,11 @@ pub(super) struct Pass<'a> {
     tail_ended: bool,
     pub(super) removals: Removals,
     pub(super) missing_lines: Vec<(u64, [u8; 32])>,
+    /// Who signed the first of them, as the log has it.
+    pub(super) missing_key: Option<String>,
     epoch: u64,
+    /// The last event taken in, if it is a `log.sealed`.
+    pub(super) sealed: Option<u64>,
     pub(super) others: bool,
     pub(super) report: Report,
     bytes_total: u64,
@@ -78,7 +82,9 @@ impl<'a> Pass<'a> {
             tail_ended: false,
             removals: Removals::since(look.mark.as_ref().map_or(u64::MAX, |mark| mark.last_seq), note),
             missing_lines: Vec::new(),
+            missing_key: None,
             epoch: 0,
+            sealed: None,
             others: false,
             report: Report::default(),
             bytes_total,
@@ -201,6 +207,12 @@ impl<'a> Pass<'a> {
         if !strict && !self.leads_on(parsed) {
             return ControlFlow::Break(());
         }
+        if !strict && self.mark.as_ref().is_some_and(|mark| mark.clean) {
+            // Whoever opens a log moves the mark first.
+            let (seq, place) = (self.follower.at.seq + 1, self.follower.place.clone());
+            self.exactly(Problem::Misplaced, (seq, seq), &place, "it lies behind the end of a log that was closed");
+            return ControlFlow::Break(());
+        }
         self.report.stored_bytes += parsed.stored_bytes;
         self.report.raw_bytes += parsed.raw_bytes;
         let place = self.follower.place.clone();
@@ -251,6 +263,7 @@ impl<'a> Pass<'a> {
                     self.lose(Problem::Missing, (expected, item.seq - 1), place, "no event has these numbers");
                 }
             }
+            self.turn(item, place);
             match parsed.content(item) {
                 Content::Record(record) => {
                     self.report.events += 1;
@@ -265,6 +278,34 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Notes where a run of the log ends and the next begins.
+    fn turn(&mut self, item: &Item, place: &str) {
+        let behind_seal = self.sealed.take().is_some_and(|sealed| sealed + 1 == item.seq);
+        match item.turn {
+            Turn::Opened => self.count_late(item.seq, behind_seal),
+            _ if behind_seal => {
+                let what = "the log was closed in order before it, and not opened";
+                self.exactly(Problem::Misplaced, (item.seq, item.seq), place, what);
+            }
+            _ => {}
+        }
+        self.sealed = (item.turn == Turn::Sealed).then_some(item.seq);
+    }
+
+    /// Counts the events of the run before `opened_seq` that only a later run signed. Until then whoever
+    /// could write the files could write them anew.
+    fn count_late(&mut self, opened_seq: u64, closed: bool) {
+        let list = &self.anchors.list;
+        let behind = list.partition_point(|anchor| anchor.seq < opened_seq);
+        if behind == list.len() {
+            return;
+        }
+        let covered = behind.checked_sub(1).map_or(0, |before| list[before].seq);
+        let late = opened_seq.saturating_sub(self.report.first_seq.max(covered + 1));
+        self.report.signed_late += late;
+        self.report.signed_late_closed += if closed { late } else { 0 };
+    }
+
     fn take_specials(&mut self, parsed: &Parsed) {
         self.others |= parsed.others;
         for (seq, special) in &parsed.specials {
@@ -276,9 +317,10 @@ impl<'a> Pass<'a> {
                     }
                     self.epoch = *epoch;
                 }
-                Special::Checkpoint { seq, line } => {
+                Special::Checkpoint { seq, line, key } => {
                     if !self.anchors.has_line(*seq, line) && self.missing_lines.len() < LINES_MISSING_MAX {
                         self.missing_lines.push((*seq, *line));
+                        self.missing_key.get_or_insert_with(|| key.clone());
                     }
                 }
                 Special::Removed(announcement) => self.removals.announced(*seq, announcement),

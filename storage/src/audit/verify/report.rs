@@ -117,6 +117,13 @@ pub struct Report {
     /// The last event that a checkpoint covers which agrees with the log.
     pub signed_through: u64,
     pub signed_at_micros: Option<i64>,
+    /// Events that no checkpoint covered when the run that recorded them ended: a later run signed them,
+    /// as it found them.
+    pub signed_late: u64,
+    /// Those of them whose run was closed in order, which signs everything unless it cannot.
+    pub signed_late_closed: u64,
+    /// The log ends in order, and the checkpoint of that is missing.
+    pub unsigned_close: bool,
     /// Removed events whose record no checkpoint covers yet.
     pub removed_unsigned: u64,
     /// Events whose removal is announced and not done yet.

@@ -207,6 +207,17 @@ impl Forgery {
         self.write_mark(&directory);
     }
 
+    /// One more commit at the end, of one event that says `text`; returns its number.
+    pub fn append(&mut self, text: &str) -> u64 {
+        let commits = self.segments.iter().flat_map(|segment| &segment.commits);
+        let last_seq = commits.flat_map(|commit| &commit.entries).last().map_or(0, Entry::last_seq);
+        let draft = super::message(None, text);
+        let entry = Entry::Event { session: None, seq: last_seq + 1, micros: 1, body: draft.body.to_vec() };
+        let commit = Commit { entries: vec![entry], chain: [0; 32] };
+        self.segments.last_mut().expect("there is one").commits.push(commit);
+        last_seq + 1
+    }
+
     /// The oldest segment goes, and the mark says so.
     pub fn drop_first_segment(&mut self, data: &Path) {
         let directory = data.join("log");

@@ -58,9 +58,9 @@ async fn a_data_directory_of_format_2_is_read_verified_and_gone_on_with() {
     let log = log.expect("it opens");
     assert_eq!(log.health().epoch, 2);
     log.commit(vec![message(Some("a"), "new")]).await.expect("it is recorded");
-    log.close().await.expect("it closes");
     assert!(told(&log.reader()).starts_with(&events));
-    assert_eq!(verified(copy.path()).last_seq, report.last_seq + 3);
+    drop(log);
+    assert_eq!(verified(copy.path()).last_seq, report.last_seq + 2);
 }
 
 /// Run once when the format was final; a later build must not make it anew.

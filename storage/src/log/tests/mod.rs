@@ -1,6 +1,7 @@
 //! Promises of the log, one module each, through its public face and the faulty storage beneath it.
 
 mod chain;
+mod closing;
 mod crash;
 mod cuts;
 mod damage;
