@@ -143,6 +143,14 @@ fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<()
             rfc3339(at)
         )?;
     }
+    if report.signed_late > 0 {
+        writeln!(
+            out,
+            "{} events were signed only by a later run, {} of them of runs that were closed in order; until then \
+             whoever could write the files could have changed them",
+            report.signed_late, report.signed_late_closed
+        )?;
+    }
     let unsigned = report.unsigned_events();
     if unsigned > 0 {
         writeln!(out, "{unsigned} events at the end are covered by the hash chain alone, not by a signature")?;
@@ -155,9 +163,21 @@ fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<()
         writeln!(out, "and {} more findings", report.findings_left_out)?;
     }
     if report.is_sound() {
-        writeln!(out, "sound: nothing was changed, removed without record, or added")?;
+        writeln!(out, "{}", verdict(report))?;
     }
     Ok(())
+}
+
+/// Soundness reaches as far as signatures do.
+fn verdict(report: &Report) -> String {
+    let all = "nothing was changed, removed without record, or added";
+    match (report.unsigned_events(), report.signed_through) {
+        (0, _) => format!("sound: {all}"),
+        (unsigned, 0) => format!("nothing contradicts itself; all {unsigned} events are without a signature"),
+        (unsigned, through) => {
+            format!("sound through event {through}: {all}; for the {unsigned} events behind it no signature vouches")
+        }
+    }
 }
 
 /// What the signatures are worth.
@@ -176,13 +196,23 @@ fn trust(report: &Report, out: &mut dyn Write) -> Result<(), CommandError> {
         (true, 0) => {
             writeln!(out, "the key is the one given; a log rolled back as a whole would show only with --from")?
         }
-        (_, count) => writeln!(out, "{count} checkpoints kept elsewhere were held against it")?,
+        (_, count) => {
+            let reach = report.pinned.reach_seq;
+            write!(out, "{count} checkpoints kept elsewhere, which reach to event {reach}, were held against it")?;
+            if reach < report.last_seq {
+                write!(out, "; a log rolled back to an event behind that would not show")?;
+            }
+            writeln!(out)?;
+        }
     }
     Ok(())
 }
 
 fn finding_line(finding: &Finding) -> String {
     let Finding { first_seq, last_seq, .. } = finding;
+    if !finding.concerns_events() {
+        return format!("{}: {}: {}", finding.problem.as_str(), finding.place, finding.detail);
+    }
     let events = match (finding.exact, first_seq == last_seq) {
         (_, true) => format!("event {first_seq}"),
         (true, false) => format!("event {first_seq} and on to {last_seq}"),
@@ -222,9 +252,12 @@ fn as_json(report: &Report) -> Value {
         "signed_through": report.signed_through,
         "signed_at": report.signed_at_micros.map(rfc3339),
         "unsigned_events": report.unsigned_events(),
+        "signed_late_events": report.signed_late,
+        "signed_late_closed_events": report.signed_late_closed,
         "keys": report.keys.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "key_given": report.pinned.key,
         "checkpoints_given": report.pinned.checkpoints,
+        "checkpoints_given_reach": report.pinned.reach_seq,
         "torn_checkpoint_bytes": report.torn_checkpoint_bytes,
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "findings_left_out": report.findings_left_out,

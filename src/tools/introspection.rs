@@ -108,6 +108,7 @@ fn audit(gateway: &Gateway) -> Value {
     json!({
         "signing": health.failing.is_none(),
         "reason": health.failing,
+        "lost": health.lost,
         "key_id": health.key.map(|key| key.to_string()),
         "signed_seq": health.signed_seq,
         "signed_at": health.signed_at_micros.map(storage::time::rfc3339),

@@ -104,7 +104,9 @@ fn remarks(gateway: &Gateway) -> Vec<String> {
     if gateway.disk.level() >= DiskLevel::RefuseSessions {
         remarks.push(format!("new sessions are refused: {}", gateway.disk_low()));
     }
-    if let Some(reason) = gateway.auditor.health().failing {
+    let audit = gateway.auditor.health();
+    remarks.extend(audit.lost);
+    if let Some(reason) = audit.failing {
         remarks.push(format!("no checkpoint can be signed: {reason}"));
     }
     if let Some(millis) = metering::sync_interval_ms(gateway.config.durability) {

@@ -15,6 +15,7 @@ use super::auditor::{AuditHealth, AuditOptions, Order, lock};
 use super::book::{Book, BookError, Moment};
 use super::checkpoint::hex;
 use super::key::PublicKey;
+use super::lines::{CHECKPOINTS_FILE, newest_checkpoint};
 use crate::StorageError;
 use crate::event::catalog::{LogCheckpoint, LogKeyChanged, LogRecovered};
 use crate::event::{Clean, Context, Draft, Symbol};
@@ -45,6 +46,12 @@ pub(super) struct Scribe {
 impl Scribe {
     pub fn new(log: Log, options: AuditOptions, health: Arc<Mutex<AuditHealth>>) -> Self {
         let now = Instant::now();
+        // What was signed before is told also where nothing can be signed now.
+        let before = newest_checkpoint(&options.directory.join(CHECKPOINTS_FILE)).ok().flatten();
+        if let Some(before) = before.filter(|before| before.log_id == log.log_id()) {
+            let mut health = lock(&health);
+            (health.signed_seq, health.signed_at_micros) = (before.seq, Some(before.at_micros));
+        }
         Self {
             log,
             options,

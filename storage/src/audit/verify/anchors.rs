@@ -2,7 +2,8 @@
 //! somebody kept elsewhere.
 //!
 //! What must stay true: a line counts only when its signature holds, by the key that the lines before
-//! it put in force; a line that is missing, moved or foreign is a finding.
+//! it put in force; a line that is missing, moved or foreign is a finding; lines that contradict what was
+//! kept elsewhere vouch for nothing behind the last place where they agree with it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -40,6 +41,8 @@ pub(super) struct Anchors {
     pub pinned: Pinned,
     /// The newest sequence number that a trusted signature covers.
     pub newest_seq: u64,
+    /// Something that was kept elsewhere is not among the lines.
+    pub contradicted: bool,
 }
 
 /// Reads the lines while their order is checked.
@@ -205,6 +208,7 @@ impl Walk<'_> {
             self.findings.add(Problem::Key, (1, last), CHECKPOINTS_FILE, what);
             self.distrust();
         }
+        self.distrust_behind_agreement(saved);
         for line in saved {
             let seq = line.statement.seq();
             if self.log_id.is_some_and(|log_id| log_id != line.statement.log_id()) {
@@ -221,11 +225,26 @@ impl Walk<'_> {
         }
         self.anchors.list.sort_by_key(|anchor| anchor.seq);
         self.anchors.newest_seq = self.anchors.list.last().map_or(0, |anchor| anchor.seq);
-        self.anchors.pinned = Pinned { key: key.is_some(), checkpoints: saved.len() as u64 };
+        let reach_seq = saved.iter().filter_map(SignedLine::checkpoint).map(|checkpoint| checkpoint.seq).max();
+        let (key, checkpoints) = (key.is_some(), saved.len() as u64);
+        self.anchors.pinned = Pinned { key, checkpoints, reach_seq: reach_seq.unwrap_or(0) };
+    }
+
+    /// Each line names the one before it, so a saved line that is there vouches for those before it. One
+    /// that is not there means that history was written twice, and that the lines beside the log may be
+    /// those of the other one.
+    fn distrust_behind_agreement(&mut self, saved: &[SignedLine]) {
+        let is_missing = |line: &&SignedLine| self.sought.contains(&line.digest);
+        let Some(parted) = saved.iter().filter(is_missing).map(|line| line.statement.seq()).min() else { return };
+        let agreed = saved.iter().filter(|line| !is_missing(line)).map(|line| line.statement.seq());
+        let agreed = agreed.filter(|seq| *seq < parted).max().unwrap_or(0);
+        self.anchors.list.retain(|anchor| anchor.seq <= agreed);
+        self.anchors.contradicted = true;
     }
 
     fn distrust(&mut self) {
         self.anchors.list.clear();
+        self.anchors.contradicted = true;
         self.anchors.checkpoints = 0;
     }
 }

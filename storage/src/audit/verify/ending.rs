@@ -25,7 +25,8 @@ impl Pass<'_> {
             findings.add(Problem::Removal, (first_seq, oldest - 1), "log", what);
         }
         let newest = self.anchors.newest_seq;
-        if self.sealed == Some(last_seq) && newest < last_seq && !self.anchors.list.is_empty() {
+        let trusted = !self.anchors.contradicted && !self.anchors.list.is_empty();
+        if self.sealed == Some(last_seq) && newest < last_seq && trusted {
             let what = "the log was closed in order, and the checkpoint of its closing is missing";
             findings.add(Problem::Unsigned, (newest + 1, last_seq), CHECKPOINTS_FILE, what);
             self.report.unsigned_close = true;

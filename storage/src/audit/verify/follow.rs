@@ -134,7 +134,8 @@ impl<'a> Follower<'a> {
                 let first_seq = self.at.confirmed + 1;
                 self.at.astray.get_or_insert(Astray { first_seq, exact: false });
                 self.stray_until(seq);
-                self.at.aside = Some(std::mem::replace(&mut self.at.hash, anchor.chain));
+                let stored = std::mem::replace(&mut self.at.hash, anchor.chain);
+                self.at.aside.get_or_insert(stored);
             }
             self.at.confirmed = seq;
         }

@@ -297,7 +297,7 @@ impl<'a> Pass<'a> {
     fn count_late(&mut self, opened_seq: u64, closed: bool) {
         let list = &self.anchors.list;
         let behind = list.partition_point(|anchor| anchor.seq < opened_seq);
-        if behind == list.len() {
+        if behind == list.len() || self.anchors.contradicted {
             return;
         }
         let covered = behind.checked_sub(1).map_or(0, |before| list[before].seq);

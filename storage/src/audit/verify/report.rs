@@ -87,12 +87,24 @@ pub struct Finding {
     pub detail: String,
 }
 
+impl Finding {
+    /// Whether its numbers are those of events that it is about. What is wrong with the mark, a key or a
+    /// checkpoint is wrong with no event.
+    #[must_use]
+    pub fn concerns_events(&self) -> bool {
+        let beside = matches!(self.problem, Problem::Mark | Problem::Checkpoint | Problem::Key | Problem::Trail);
+        self.first_seq > 0 && !beside
+    }
+}
+
 /// What is vouched for from outside of the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pinned {
     pub key: bool,
     /// Saved checkpoints that were held against the log.
     pub checkpoints: u64,
+    /// The last event that any of them covers, 0 when there is none.
+    pub reach_seq: u64,
 }
 
 /// How verifying went.
@@ -142,11 +154,11 @@ impl Report {
     }
 
     /// The first event that is not as it was recorded, as far as that is known; when all events are,
-    /// the first one about which something else is wrong.
+    /// the first one about which something else is wrong. `None` when nothing is wrong with any.
     #[must_use]
     pub fn first_bad(&self) -> Option<&Finding> {
         let events_first = |finding: &&Finding| (finding.problem.remoteness(), finding.first_seq, !finding.exact);
-        self.findings.iter().min_by_key(events_first)
+        self.findings.iter().filter(|finding| finding.concerns_events()).min_by_key(events_first)
     }
 
     /// Events at the end that no signature covers.

@@ -11,13 +11,13 @@ use crate::audit::{AuditOptions, Auditor, CHECKPOINTS_FILE, read_public_key};
 use crate::event::catalog::LogRecovered;
 use crate::log::Log;
 
-fn audited(data: &Path) -> (Log, Auditor) {
+pub fn audited(data: &Path) -> (Log, Auditor) {
     let log = open(data);
     let auditor = Auditor::start(log.clone(), AuditOptions::new(data.join("audit"))).expect("it starts");
     (log, auditor)
 }
 
-async fn run(data: &Path, messages: usize) {
+pub async fn run(data: &Path, messages: usize) {
     let (log, auditor) = audited(data);
     for n in 0..messages {
         log.commit(vec![message(Some("a"), &format!("message {n}"))]).await.expect("it is recorded");

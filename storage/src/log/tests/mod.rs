@@ -12,6 +12,7 @@ pub(crate) mod faulty_io;
 mod forged_world;
 mod forger;
 mod forgeries;
+mod forked;
 mod formats;
 mod full;
 mod model;
