@@ -24,6 +24,7 @@ pub fn verify(order: &VerifyOrder, out: &mut dyn Write) -> Result<(), CommandErr
         return Err(CommandError::new(EXIT_NOTHING_THERE, format!("there is no log in {}", directory.display())));
     }
     let mut options = VerifyOptions::new(directory);
+    options.artifacts = order.artifacts;
     options.key = order.key.as_deref().map(public_key).transpose()?;
     for text in &order.from {
         options.saved.extend(saved(text)?);
@@ -143,6 +144,15 @@ fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<()
             rfc3339(at)
         )?;
     }
+    match report.artifacts {
+        Some((count, bytes)) => writeln!(
+            out,
+            "{count} artifacts ({}) have the content that their names say; events name artifacts {} times",
+            megabytes(bytes),
+            report.artifacts_named
+        )?,
+        None => writeln!(out, "artifacts were not looked at: --no-artifacts")?,
+    }
     if report.signed_late > 0 {
         writeln!(
             out,
@@ -245,6 +255,10 @@ fn as_json(report: &Report) -> Value {
         "removed_unsigned": report.removed_unsigned,
         "removed_pending": report.removed_pending,
         "segments": report.segments,
+        "artifacts_checked": report.artifacts.is_some(),
+        "artifacts": report.artifacts.map(|(count, _)| count),
+        "artifact_bytes": report.artifacts.map(|(_, bytes)| bytes),
+        "artifacts_named": report.artifacts_named,
         "stored_bytes": report.stored_bytes,
         "raw_bytes": report.raw_bytes,
         "seconds": report.seconds,

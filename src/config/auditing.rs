@@ -20,6 +20,12 @@ pub fn verify_command() -> clap::Command {
                 .value_name("PUBLIC-KEY")
                 .help("The public key kept elsewhere, or a file that holds it: finds a log that was signed by another"),
         )
+        .arg(
+            Arg::new("no-artifacts")
+                .long("no-artifacts")
+                .action(ArgAction::SetTrue)
+                .help("Leave out what is kept beside the log: bodies, screenshots, downloads"),
+        )
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object"))
 }
 
@@ -47,6 +53,7 @@ pub fn verify(given: &ArgMatches, data_dir: PathBuf) -> VerifyOrder {
         data_dir: directory.unwrap_or(data_dir),
         from: given.get_many::<String>("from").unwrap_or_default().cloned().collect(),
         key: given.get_one::<String>("key").cloned(),
+        artifacts: !given.get_flag("no-artifacts"),
         json: given.get_flag("json"),
     }
 }

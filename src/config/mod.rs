@@ -162,6 +162,8 @@ pub struct VerifyOrder {
     pub from: Vec<String>,
     /// A public key, or a file that holds one.
     pub key: Option<String>,
+    /// Whether to look at what is kept beside the log too.
+    pub artifacts: bool,
     pub json: bool,
 }
 

@@ -39,6 +39,7 @@ use crate::limits::UPKEEP_PERIOD_SECONDS;
 use crate::time::Clock;
 
 pub(crate) use announced::{Pending, pending};
+pub(crate) use contents::{Handle, handle, handle_text};
 pub use erase::{Erased, Erasure, erase};
 pub use health::{Counts, UpkeepHealth};
 pub use keeper::{Keeper, Parts};

@@ -1,6 +1,7 @@
 //! Promises of the audit: one module each.
 
 mod auditor;
+mod kept;
 mod keys;
 mod verifying;
 

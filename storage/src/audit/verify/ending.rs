@@ -34,6 +34,9 @@ impl Pass<'_> {
         if self.anchors.list.is_empty() && self.others {
             findings.add(Problem::Unsigned, (first_seq, last_seq), "audit", "no checkpoint vouches for this log");
         }
+        if let Some(kept) = self.kept.take() {
+            kept.end(&mut self.report, &mut findings);
+        }
         let mut report = self.report;
         (report.findings, report.findings_left_out) = findings.end();
         report.first_seq = first_seq;

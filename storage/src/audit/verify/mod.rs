@@ -1,8 +1,8 @@
 //! Verifying: reads everything in a data directory and says whether history is as it was recorded.
 //!
 //! Read in this order: [`report`] (what can be found), [`anchors`] and [`path`] (what signatures say),
-//! [`read`] and [`parse`] (the segments), [`pass`] and [`follow`] (the chain through them),
-//! [`removals`], [`ending`].
+//! [`read`] and [`parse`] (the segments), [`pass`], [`runs`] and [`follow`] (the chain through them),
+//! [`removals`], [`kept`], [`ending`].
 //!
 //! What must stay true: only files are needed, and none is changed, also beside a running server; no
 //! file is believed because of what it says of itself; memory does not grow with the log, but for some
@@ -12,12 +12,14 @@ mod anchors;
 mod ending;
 mod facts;
 mod follow;
+mod kept;
 mod parse;
 mod pass;
 mod path;
 mod read;
 mod removals;
 mod report;
+mod runs;
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -31,6 +33,7 @@ use crate::limits::CLOSING_CHECKPOINT_MILLIS;
 use crate::log::inspect::{self, Look};
 
 use anchors::Anchors;
+use kept::Kept;
 use pass::{Ended, Pass};
 use path::Trail;
 use report::Findings;
@@ -49,12 +52,14 @@ pub struct VerifyOptions {
     pub key: Option<PublicKey>,
     /// Checkpoints kept elsewhere.
     pub saved: Vec<SignedLine>,
+    /// Whether to look at what is kept beside the log too.
+    pub artifacts: bool,
 }
 
 impl VerifyOptions {
     #[must_use]
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), key: None, saved: Vec::new() }
+        Self { data_dir: data_dir.into(), key: None, saved: Vec::new(), artifacts: true }
     }
 }
 
@@ -159,6 +164,9 @@ fn one_pass(
     let oldest = oldest.or(look.segments.first().map(|(number, _)| *number)).unwrap_or(1);
     let trail = Trail::open(&audit)?;
     let mut pass = Pass::new(&anchors, trail, findings, &options.data_dir, &look);
+    if options.artifacts {
+        pass.kept = Some(Kept::read(&options.data_dir.join("artifacts"))?);
+    }
     let (sender, steps) = sync_channel(read::STEPS_WAITING_MAX);
     let ended = std::thread::scope(|scope| {
         let for_thread = directory.clone();

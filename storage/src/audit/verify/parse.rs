@@ -9,6 +9,7 @@ use crate::event::{EventView, Kind, Payload as _};
 use crate::limits::SEQ_MAX;
 use crate::log::inspect::RawCommit;
 use crate::log::{Block, RemovedRun};
+use crate::upkeep::{Handle, handle};
 
 /// A commit, taken apart.
 pub(super) struct Parsed {
@@ -16,6 +17,8 @@ pub(super) struct Parsed {
     pub items: Vec<Item>,
     pub runs: Vec<RemovedRun>,
     pub specials: Vec<(u64, Special)>,
+    /// What events name as kept beside the log.
+    pub handles: Vec<(u64, Handle)>,
     /// What is wrong with single blocks.
     pub problems: Vec<(Problem, u64, u64, &'static str)>,
     /// It holds events that are not about the log itself.
@@ -96,6 +99,7 @@ pub(super) fn parse(commit: RawCommit, end: u64, describer: &Describer) -> Parse
         items: Vec::new(),
         runs: Vec::new(),
         specials: Vec::new(),
+        handles: Vec::new(),
         problems: spoiled.collect(),
         others: false,
         spoiled: !commit.spoiled.is_empty(),
@@ -139,7 +143,7 @@ impl Parsed {
             return;
         }
         self.others |= block.header.kinds & !LOGS_OWN != 0;
-        let (items, specials) = (&mut self.items, &mut self.specials);
+        let (items, specials, handles) = (&mut self.items, &mut self.specials, &mut self.handles);
         let mut start = 0u32;
         let checked = describer.check(block, &mut |event| {
             let length = event.record.len() as u32;
@@ -152,6 +156,7 @@ impl Parsed {
                 items.push(Item { seq: event.seq, block: number, start, length, turn });
             }
             start += length;
+            handles.extend(event.handles().filter_map(handle).map(|handle| (event.seq, handle)));
             specials.extend(special(event).map(|special| (event.seq, special)));
         });
         match checked {

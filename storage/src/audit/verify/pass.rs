@@ -11,7 +11,8 @@ use std::sync::mpsc::Receiver;
 use super::Progress;
 use super::anchors::Anchors;
 use super::follow::Follower;
-use super::parse::{Content, Item, Parsed, Special, Turn};
+use super::kept::Kept;
+use super::parse::{Content, Parsed, Special};
 use super::path::Trail;
 use super::read::Step;
 use super::removals::Removals;
@@ -40,6 +41,8 @@ pub(super) struct Pass<'a> {
     /// What follows is not part of the log.
     tail_ended: bool,
     pub(super) removals: Removals,
+    /// `None`: not to be looked at.
+    pub(super) kept: Option<Kept>,
     pub(super) missing_lines: Vec<(u64, [u8; 32])>,
     /// Who signed the first of them, as the log has it.
     pub(super) missing_key: Option<String>,
@@ -81,6 +84,7 @@ impl<'a> Pass<'a> {
             mark_met: false,
             tail_ended: false,
             removals: Removals::since(look.mark.as_ref().map_or(u64::MAX, |mark| mark.last_seq), note),
+            kept: None,
             missing_lines: Vec::new(),
             missing_key: None,
             epoch: 0,
@@ -106,6 +110,10 @@ impl<'a> Pass<'a> {
                 Step::Commit(parsed) => {
                     if self.tail_ended || self.commit(&parsed).is_break() {
                         self.tail_ended = true;
+                    } else if let Some(kept) = &mut self.kept {
+                        for (seq, handle) in &parsed.handles {
+                            kept.named(*seq, *handle, &mut self.follower.findings)?;
+                        }
                     }
                     let bytes = self.report.stored_bytes;
                     progress(Progress { bytes, bytes_total: self.bytes_total.max(bytes) });
@@ -276,34 +284,6 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-    }
-
-    /// Notes where a run of the log ends and the next begins.
-    fn turn(&mut self, item: &Item, place: &str) {
-        let behind_seal = self.sealed.take().is_some_and(|sealed| sealed + 1 == item.seq);
-        match item.turn {
-            Turn::Opened => self.count_late(item.seq, behind_seal),
-            _ if behind_seal => {
-                let what = "the log was closed in order before it, and not opened";
-                self.exactly(Problem::Misplaced, (item.seq, item.seq), place, what);
-            }
-            _ => {}
-        }
-        self.sealed = (item.turn == Turn::Sealed).then_some(item.seq);
-    }
-
-    /// Counts the events of the run before `opened_seq` that only a later run signed. Until then whoever
-    /// could write the files could write them anew.
-    fn count_late(&mut self, opened_seq: u64, closed: bool) {
-        let list = &self.anchors.list;
-        let behind = list.partition_point(|anchor| anchor.seq < opened_seq);
-        if behind == list.len() || self.anchors.contradicted {
-            return;
-        }
-        let covered = behind.checked_sub(1).map_or(0, |before| list[before].seq);
-        let late = opened_seq.saturating_sub(self.report.first_seq.max(covered + 1));
-        self.report.signed_late += late;
-        self.report.signed_late_closed += if closed { late } else { 0 };
     }
 
     fn take_specials(&mut self, parsed: &Parsed) {

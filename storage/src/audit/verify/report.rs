@@ -33,8 +33,10 @@ pub enum Problem {
     Key,
     /// The trail is not the one that was signed.
     Trail,
-    /// Nothing of the log is signed.
+    /// Nothing of the log is signed, or not its end where it should be.
     Unsigned,
+    /// What an event names as kept beside the log is not there, or is something else.
+    Artifact,
 }
 
 impl Problem {
@@ -53,16 +55,17 @@ impl Problem {
             Problem::Key => "key",
             Problem::Trail => "trail",
             Problem::Unsigned => "unsigned",
+            Problem::Artifact => "artifact",
         }
     }
 
     /// How much it says about the events themselves: 0 the most. A removal that is not on record may
     /// follow from a change of the record.
     fn remoteness(self) -> u8 {
-        use Problem::{Changed, Cut, Damaged, Misplaced, Missing, Removal};
+        use Problem::{Artifact, Changed, Cut, Damaged, Misplaced, Missing, Removal};
         match self {
             Damaged | Missing | Misplaced | Changed | Cut => 0,
-            Removal => 1,
+            Removal | Artifact => 1,
             _ => 2,
         }
     }
@@ -140,6 +143,10 @@ pub struct Report {
     pub removed_unsigned: u64,
     /// Events whose removal is announced and not done yet.
     pub removed_pending: u64,
+    /// Artifacts whose content is what their names say, and their size; `None` when they were not looked at.
+    pub artifacts: Option<(u64, u64)>,
+    /// Times that an event names one.
+    pub artifacts_named: u64,
     /// Bytes of a checkpoint that a crash cut short.
     pub torn_checkpoint_bytes: u64,
     /// In order of the events concerned.
@@ -190,7 +197,10 @@ impl Findings {
     pub fn put(&mut self, finding: Finding) {
         // What goes on right behind the last finding of its kind is the same thing still.
         let alike = |kept: &&mut Finding| {
-            kept.problem == finding.problem && kept.detail == finding.detail && kept.last_seq + 1 == finding.first_seq
+            kept.problem == finding.problem
+                && kept.detail == finding.detail
+                && kept.last_seq + 1 == finding.first_seq
+                && (kept.problem != Problem::Artifact || kept.place == finding.place)
         };
         if let Some(kept) = self.kept.iter_mut().rev().take(NEARBY).find(alike) {
             kept.last_seq = finding.last_seq;
