@@ -126,15 +126,7 @@ fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<()
         rate(report.stored_bytes),
         rate(report.raw_bytes)
     )?;
-    if report.removed > 0 {
-        writeln!(out, "{} events of these segments were removed, and are on record as removed", report.removed)?;
-    }
-    if report.removed_pending > 0 {
-        writeln!(out, "the removal of {} events is on record and not done yet", report.removed_pending)?;
-    }
-    if report.removed_unsigned > 0 {
-        writeln!(out, "the record of {} of them is not covered by a checkpoint yet", report.removed_unsigned)?;
-    }
+    describe_removed(report, out)?;
     if let Some(at) = report.signed_at_micros {
         writeln!(
             out,
@@ -174,6 +166,19 @@ fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<()
     }
     if report.is_sound() {
         writeln!(out, "{}", verdict(report))?;
+    }
+    Ok(())
+}
+
+fn describe_removed(report: &Report, out: &mut dyn Write) -> Result<(), CommandError> {
+    if report.removed > 0 {
+        writeln!(out, "{} events of these segments were removed, and are on record as removed", report.removed)?;
+    }
+    if report.removed_pending > 0 {
+        writeln!(out, "the removal of {} events is on record and not done yet", report.removed_pending)?;
+    }
+    if report.removed_unsigned > 0 {
+        writeln!(out, "the record of {} of them is not covered by a checkpoint yet", report.removed_unsigned)?;
     }
     Ok(())
 }

@@ -90,6 +90,18 @@ impl MarkKeeper {
         self.write()
     }
 
+    /// Writes the mark of a log that is opened. Whoever writes a segment anew or drops one counts on a
+    /// mark that does not lie before it, and the one that was read may be in memory only. Before anything
+    /// is written behind an orderly end, no mark says any more that there is one: what is found behind it
+    /// then was never ours.
+    ///
+    /// # Errors
+    /// When this write or its sync failed.
+    pub fn reopen(&mut self, durable: Durable, was_clean: bool) -> Result<(), StorageError> {
+        self.advance(durable, false)?;
+        if was_clean { self.settle() } else { Ok(()) }
+    }
+
     /// Writes the mark of a log whose oldest segment is `number`, which begins with `first_seq`.
     ///
     /// # Errors

@@ -90,13 +90,7 @@ impl Log {
             durability: options.durability,
             unsynced: Unsynced::default(),
         };
-        // Whoever writes a segment anew or drops one counts on a mark that does not lie before it, and
-        // the one that was read may be in memory only. And before anything is written behind an orderly
-        // end, the mark no longer says that there is one: what is found behind it then was never ours.
-        writer.marks.advance(recovered.durable, false)?;
-        if was_clean {
-            writer.marks.settle()?;
-        }
+        writer.marks.reopen(recovered.durable, was_clean)?;
         let reader = Reader::beside(io.clone(), directory, log_id, durable.clone(), segments.clone());
         let marks = writer.marks.sync_handle();
         let (directory, group_bytes) = (directory.clone(), REWRITE_GROUP_BYTES);
