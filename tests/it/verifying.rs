@@ -90,8 +90,8 @@ async fn it_is_patient_and_its_value_stays_off_the_record() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio()).await;
     let id = server.launch_at(&site.url("/plain.html")).await;
-    let later =
-        "document.body.innerHTML = '<input id=a value=x>'; fetch('/hold').then(() => { a.value = 'canary-8841' }); 1";
+    let later = "document.body.innerHTML = '<input id=a value=x>';
+        fetch('/hold').then(() => setTimeout(() => { a.value = 'canary-8841' }, 900)); 1";
     server.ok("evaluate", json!({"session_id": id, "expression": later})).await;
     let patient =
         json!({"session_id": id, "kind": "value", "selector": "#a", "value": "canary-8841", "timeout": 20_000});
