@@ -12,7 +12,7 @@ use storage::audit::{
 use storage::log::{Log, LogOptions};
 use storage::time::rfc3339;
 
-use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_UNAVAILABLE, open_log};
+use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_UNAVAILABLE, is_there, open_log};
 use crate::config::{AuditOrder, AuditQuestion};
 
 const HOW_TO_KEEP: &str = "Keep the public key and, now and then, a line of `pageledger audit checkpoint` where \
@@ -33,7 +33,7 @@ pub fn audit(order: &AuditOrder, out: &mut dyn Write) -> Result<(), CommandError
 
 fn public_key(data_dir: &Path) -> Result<PublicKey, CommandError> {
     let path = data_dir.join("audit").join(PUBLIC_KEY_FILE);
-    if !path.exists() {
+    if !is_there(&path)? {
         let message = format!("{} holds no key yet; the server makes one at its first start", data_dir.display());
         return Err(CommandError::new(EXIT_NOTHING_THERE, message));
     }

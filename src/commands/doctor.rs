@@ -11,7 +11,7 @@ use storage::artifact::ArtifactStore;
 use storage::ids::random_uuid;
 use storage::log::{Log, LogOptions, Reader};
 
-use super::{CommandError, EXIT_UNAVAILABLE, open_log};
+use super::{CommandError, EXIT_UNAVAILABLE, is_there, open_log};
 use crate::browser::{self, BodyPolicy, Browser, LaunchOptions};
 use crate::config::Config;
 use crate::deadline::Deadline;
@@ -41,7 +41,7 @@ type Check = fn(&Config) -> Result<String, CommandError>;
 /// The log reads from its first event to its last, every block by its checksum.
 fn check_log(config: &Config) -> Result<String, CommandError> {
     let directory = &config.data_dir;
-    if !directory.join("log").exists() {
+    if !is_there(&directory.join("log"))? {
         return Ok(format!("{} holds no log yet", directory.display()));
     }
     let reader = open_log(directory)?;

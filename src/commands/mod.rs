@@ -102,6 +102,15 @@ impl From<StorageError> for CommandError {
     }
 }
 
+/// Whether there is something at `path`. What may not be looked at is not taken for absent.
+fn is_there(path: &Path) -> Result<bool, CommandError> {
+    match path.metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(CommandError::new(EXIT_IO, format!("{} cannot be looked at: {error}", path.display()))),
+    }
+}
+
 /// The log of a data directory, for reading only.
 fn open_log(data_dir: &Path) -> Result<Reader, CommandError> {
     match Reader::open(&data_dir.join("log")) {

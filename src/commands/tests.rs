@@ -118,6 +118,34 @@ fn what_is_not_there_and_what_is_damaged_have_their_own_exit_codes() {
     assert!(!target.exists());
 }
 
+#[test]
+fn what_cannot_be_looked_at_is_not_taken_for_absent() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data_dir = directory.path();
+    // Whoever runs this may be allowed to look everywhere, but nobody gets through a circle.
+    for name in ["log", "audit"] {
+        std::os::unix::fs::symlink(data_dir.join(name), data_dir.join(name)).expect("a link to itself");
+    }
+    for words in [&["verify"][..], &["audit", "key"], &["audit", "checkpoints"], &["tail"]] {
+        let refused = printed(data_dir, words).expect_err("it cannot be looked at");
+        assert_eq!(refused.code, EXIT_IO, "{words:?}: {}", refused.message);
+    }
+    let told = printed(data_dir, &["doctor", "--chromium", "/no/such/chromium"]).expect_err("it cannot be looked at");
+    assert_eq!(told.code, EXIT_IO, "{}", told.message);
+}
+
+#[test]
+fn verify_needs_no_configuration() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    run_now(written(directory.path()).close()).expect("the log closes");
+    let environment = Environment { config_directory: Some(directory.path().into()), ..Environment::default() };
+    let (wrong, data_dir) = (directory.path().join("wrong.toml"), directory.path().as_os_str().to_owned());
+    std::fs::write(&wrong, "[nonsense").expect("it is written");
+    let words = ["pageledger", "verify", "--config"].map(std::ffi::OsString::from);
+    let arguments = words.into_iter().chain([wrong.into_os_string(), data_dir]).collect();
+    assert!(matches!(config::parse(arguments, &environment), Ok(Command::Verify(_))));
+}
+
 /// Hands each line on, and refuses more once it has what it came for: a closed pipe.
 struct Lines {
     sender: mpsc::Sender<String>,

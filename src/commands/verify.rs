@@ -11,7 +11,7 @@ use storage::audit::verify::{Finding, Problem, Progress, Report, VerifyOptions, 
 use storage::audit::{PublicKey, RawLines, SignedLine, read_public_key_of};
 use storage::time::rfc3339;
 
-use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_USAGE};
+use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_USAGE, is_there};
 use crate::config::VerifyOrder;
 
 /// How often progress is shown.
@@ -20,7 +20,7 @@ const SHOWN_EVERY: Duration = Duration::from_millis(250);
 /// Prints what was found; fails with [`EXIT_DAMAGED`] when anything was.
 pub fn verify(order: &VerifyOrder, out: &mut dyn Write) -> Result<(), CommandError> {
     let directory = &order.data_dir;
-    if !directory.join("log").is_dir() {
+    if !is_there(&directory.join("log"))? {
         return Err(CommandError::new(EXIT_NOTHING_THERE, format!("there is no log in {}", directory.display())));
     }
     let mut options = VerifyOptions::new(directory);

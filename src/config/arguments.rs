@@ -34,7 +34,14 @@ pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Comm
         Some(("export", given)) => export(given, environment),
         Some(("tail", given)) => tail(given, environment),
         Some(("erase", given)) => erase(given, environment),
-        Some(("verify", given)) => Ok(Command::Verify(auditing::verify(given, config(given, environment)?.data_dir))),
+        // Where the directory is named nothing else is needed: an auditor has no configuration.
+        Some(("verify", given)) => {
+            let data_dir = match word(given, DIRECTORY).or(word(given, "data_dir")) {
+                Some(directory) => directory.into(),
+                None => config(given, environment)?.data_dir,
+            };
+            Ok(Command::Verify(auditing::verify(given, data_dir)))
+        }
         Some(("audit", given)) => {
             let (name, given) = given.subcommand().unwrap_or(("key", given));
             Ok(Command::Audit(auditing::audit(name, given, config(given, environment)?.data_dir)))

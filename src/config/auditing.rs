@@ -48,9 +48,8 @@ pub fn audit_command(with_options: &dyn Fn(clap::Command) -> clap::Command) -> c
 }
 
 pub fn verify(given: &ArgMatches, data_dir: PathBuf) -> VerifyOrder {
-    let directory = given.get_one::<String>("directory").map(PathBuf::from);
     VerifyOrder {
-        data_dir: directory.unwrap_or(data_dir),
+        data_dir,
         from: given.get_many::<String>("from").unwrap_or_default().cloned().collect(),
         key: given.get_one::<String>("key").cloned(),
         artifacts: !given.get_flag("no-artifacts"),

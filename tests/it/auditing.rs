@@ -249,3 +249,40 @@ fn account_for(events: &[Value]) {
     assert!(outcomes["unknown"] >= KILLS && outcomes["not_started"] >= KILLS, "{outcomes:?}");
     assert!(outcomes["completed"] > KILLS, "{outcomes:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_directory_that_was_lost_is_told_to_everybody() {
+    let data = DataDir::fresh();
+    let server = Server::start(Options::stdio().on(&data)).await;
+    server.ok("server_status", json!({})).await;
+    server.stop().await;
+    let old = said(&data, &["audit", "key"]).await.lines().next().expect("a key").to_owned();
+    std::fs::remove_dir_all(data.path().join("audit")).expect("it goes");
+    let server = Server::start(Options::http().on(&data)).await;
+    let status = server.ok("server_status", json!({})).await;
+    assert!(status["audit"]["lost"].as_str().is_some_and(|lost| lost.contains(&old)), "{status}");
+    let ready = http::get(server.address(), "/readyz").await;
+    assert!(ready.status == 200 && ready.body.contains(&old), "{}", ready.body);
+    server.stop().await;
+    let (report, code) = verify(&data, &[]).await;
+    let lost = |finding: &Value| finding["detail"].as_str().is_some_and(|detail| detail.contains("lost or replaced"));
+    assert!(code == Some(65) && report["findings"].as_array().is_some_and(|all| all.iter().any(lost)), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_among_the_audit_files_keeps_no_server_from_ending() {
+    let data = DataDir::fresh();
+    let server = Server::start(Options::stdio().on(&data)).await;
+    server.ok("server_status", json!({})).await;
+    server.stop().await;
+    let path = data.path().join("audit/checkpoints.jws");
+    std::fs::remove_file(&path).expect("it goes");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("it runs").success());
+    let server = Server::start(Options::stdio().on(&data)).await;
+    let status = server.ok("server_status", json!({})).await;
+    assert_eq!(status["audit"]["signing"], false, "{status}");
+    // Fails unless the process ends in time.
+    server.stop().await;
+    let refused = run(&data, &["verify"]).await;
+    assert_eq!(refused.status.code(), Some(74), "{}", String::from_utf8_lossy(&refused.stderr));
+}

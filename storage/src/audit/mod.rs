@@ -41,8 +41,16 @@ pub use lines::{CHECKPOINTS_FILE, RawLine, RawLines, newest_checkpoint};
 /// `StorageError::Damaged` then; else when the checkpoints cannot be read.
 pub fn expect_log(data_dir: &Path) -> Result<(), StorageError> {
     let log = data_dir.join("log");
-    if std::fs::read_dir(&log).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Ok(());
+    match std::fs::read_dir(&log) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Ok(());
+            }
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(StorageError::io("read", &log)(error));
+        }
+        Err(_) => {}
     }
     match newest_checkpoint(&data_dir.join("audit").join(CHECKPOINTS_FILE))? {
         None => Ok(()),

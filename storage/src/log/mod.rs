@@ -41,7 +41,6 @@ mod walk;
 mod window;
 mod writer;
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -65,6 +64,7 @@ pub use walk::BlockWalk;
 
 use chain::Unclaimed;
 use format::SEGMENT_HEADER_BYTES;
+use lock::Lock;
 use queue::{NotAdmitted, Order, Queue, Request};
 use rewrite::Rewriter;
 use writer::Progress;
@@ -197,7 +197,7 @@ struct Inner {
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
     rewriter: Rewriter,
-    lock: Mutex<Option<Arc<File>>>,
+    lock: Mutex<Option<Arc<Lock>>>,
 }
 
 impl Log {

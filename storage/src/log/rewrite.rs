@@ -7,7 +7,6 @@
 //! removed, and the chain leads through it to the same hash; a segment that does not verify is never
 //! replaced; memory does not grow with the segment.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use super::block::RemovedRun;
 use super::commit::{Commit, CommitWalk, Item, Walked, in_order};
 use super::encode::Encoder;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
+use super::lock::Lock;
 use super::mark_keeper::MarkSync;
 use super::reader::Reader;
 use super::segment::{UNFINISHED, overwrite};
@@ -51,7 +51,7 @@ pub struct Rewritten {
     unfinished: Unfinished,
     _claim: Claim,
     /// The log stays locked for as long as something of it may still be changed.
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
     rewriter: Rewriter,
     file: Arc<dyn StorageFile>,
     header: SegmentHeader,
@@ -110,7 +110,7 @@ impl Rewriter {
     /// See [`super::Log::rewrite`].
     pub fn rewrite(
         &self,
-        lock: Arc<File>,
+        lock: Arc<Lock>,
         number: u32,
         fate: &mut dyn FnMut(&EventView<'_>) -> Fate,
     ) -> Result<Rewritten, StorageError> {

@@ -3,6 +3,7 @@
 mod auditor;
 mod kept;
 mod keys;
+mod strange_files;
 mod verifying;
 
 use std::path::{Path, PathBuf};

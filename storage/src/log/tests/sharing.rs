@@ -24,6 +24,17 @@ async fn a_second_opener_is_turned_away_at_once_and_the_first_is_unharmed() {
 }
 
 #[tokio::test]
+async fn a_lock_file_that_was_removed_lets_nobody_in() {
+    let directory = temporary();
+    let log = open(directory.path());
+    std::fs::remove_file(directory.path().join("log/lock")).expect("it goes");
+    assert!(matches!(Log::open(options(directory.path())), Err(StorageError::Locked { .. })));
+    log.commit(vec![message(None, "x")]).await.expect("it is recorded");
+    drop(log);
+    open(directory.path());
+}
+
+#[tokio::test]
 async fn a_stale_lock_file_is_no_obstacle() {
     let directory = temporary();
     std::fs::create_dir(directory.path().join("log")).expect("it can be made");
