@@ -22,6 +22,7 @@ mod damage;
 mod disk;
 mod downloads;
 mod durability;
+mod every_tool;
 mod evidence;
 mod exporting;
 mod failed_sync;
