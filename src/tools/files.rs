@@ -53,9 +53,9 @@ pub static UPLOAD_FILE: Tool = Tool {
 };
 
 async fn upload_file(call: Call) -> Result<Output, Fault> {
+    let page = call.page()?;
     // Looked at before the page is touched.
     let offered = offered(&call).await?;
-    let page = call.page()?;
     let selector = call.arguments.text("selector");
     let done = page.upload(selector, &offered, call.deadline).await.map_err(faults::page(&call))?;
     let mut data = json!({"session_id": call.arguments.text("session_id"), "selector": selector, "ok": true});

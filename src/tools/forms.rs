@@ -97,11 +97,11 @@ async fn fill_form(call: Call) -> Result<Output, Fault> {
         let done: Vec<&str> = (0..done).map(selector).collect();
         fault.with("failed_field", done.len()).with("done", done)
     };
-    for at in 0..fields.len() {
+    for (at, field) in fields.iter().enumerate() {
         if let Some(dialog) = &last.dialog {
             return Err(stopped(faults::dialog_blocks(&dialog.dialog_type), at));
         }
-        let filled = fill_field(&call, &page, selector(at), &fields[at]["value"]).await;
+        let filled = fill_field(&call, &page, selector(at), &field["value"]).await;
         let (kind, done) = filled.map_err(|fault| stopped(fault, at))?;
         shown.push(json!({"selector": selector(at), "kind": kind.name()}));
         let navigated = last.navigated || done.navigated;
