@@ -64,9 +64,9 @@ fn nothing(name: &str, erased: &Erased) -> String {
                 rfc3339(*at)
             )
         }
-        None => format!(
-            "nothing of {name} is on record; a session goes by its whole id, which pageledger tail --kind session.opened shows"
-        ),
+        None => {
+            format!("nothing of {name} is on record; pageledger tail --kind session.opened shows whole ids and owners")
+        }
     }
 }
 

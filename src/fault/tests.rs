@@ -26,7 +26,13 @@ fn rows_are_the_contracts() {
     let theirs = contract["faults"].as_array().expect("the fixture lists faults");
     assert!(!theirs.is_empty());
     let (first, added) = ours.split_at(theirs.len());
-    assert_eq!(first, theirs);
+    for (ours, theirs) in first.iter().zip(theirs) {
+        for key in ["code", "error_type", "retry"] {
+            assert_eq!(ours[key], theirs[key], "{theirs}");
+        }
+        let known = |of: &Value| of["details"].as_array().cloned().unwrap_or_default();
+        assert!(known(ours).starts_with(&known(theirs)), "{ours} has less than {theirs}");
+    }
     // The contract only grows: what is ours alone comes after it, and is named here.
     let added: Vec<&str> = added.iter().filter_map(|row| row["code"].as_str()).collect();
     assert_eq!(added, ["HISTORY_DAMAGED"]);

@@ -64,9 +64,13 @@ fn keep_interactive(lines: &mut [Line]) {
     }
     // What is left moves up to the line that holds it now.
     let mut open: Vec<usize> = Vec::new();
-    for line in lines.iter_mut().filter(|line| !line.gone) {
+    for line in lines {
         while open.last().is_some_and(|depth| *depth >= line.depth) {
             open.pop();
+        }
+        // What is gone still ends what stood before it.
+        if line.gone {
+            continue;
         }
         let depth = std::mem::replace(&mut line.depth, open.len());
         open.push(depth);
