@@ -304,10 +304,7 @@ impl Recovery<'_> {
                 }
             }
             let kept_from = reached.end;
-            // What was closed in order is reopened only behind a mark that says so.
-            if !self.mark.clean {
-                reached = tail::walk(&mut walk, &path, reached, &mut epoch)?;
-            }
+            reached = tail::walk(&mut walk, &path, reached, &mut epoch)?;
             if let Some(next) = unproven.peek() {
                 // The next segment was begun only after this one was complete and durable.
                 if reached.end != *length {
@@ -355,6 +352,7 @@ impl Recovery<'_> {
         if let Some(last) = last {
             reached.sealed = tail::ends(walk, &last).map_err(StorageError::io("read", path))?.sealed;
         }
+        reached.sealed |= self.mark.clean;
         Ok(reached)
     }
 

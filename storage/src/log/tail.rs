@@ -43,8 +43,8 @@ pub(super) fn ends(walk: &mut CommitWalk, commit: &Commit) -> io::Result<Ends> {
 }
 
 /// Whole commits behind the mark are kept, as long as they continue the hash chain: they may have been
-/// acknowledged. Raises `epoch` to the last one that was begun in them. An opening moves the mark behind
-/// the seal before it writes anything, so behind a seal that the mark does not know there is nothing.
+/// acknowledged. Raises `epoch` to the last one that was begun in them. Behind a seal there is an opening
+/// or nothing of ours; with an opening it is what a mark put back from a copy does not know.
 pub(super) fn walk(
     walk: &mut CommitWalk,
     path: &Path,
@@ -60,9 +60,6 @@ pub(super) fn walk(
         *epoch = ends.epoch.max(*epoch);
         reached = Reached::behind(&commit);
         reached.sealed = ends.sealed;
-        if ends.sealed {
-            break;
-        }
     }
     Ok(reached)
 }

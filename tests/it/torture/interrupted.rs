@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use storage::audit::verify::{Report, VerifyOptions, verify};
+use storage::audit::verify::{Problem, Report, VerifyOptions, verify};
 use storage::event::{EventView, Kind, Level, ValueRef};
 use storage::ids::Owner;
 use storage::index::Index;
@@ -99,7 +99,9 @@ impl Torment {
 
 fn verified(data: &Path) -> Report {
     let report = verify(&VerifyOptions::new(data), &mut |_| {}).expect("there is a log to verify");
-    assert!(report.is_sound(), "{:?}", report.findings);
+    // Killed between its seal and the checkpoint of its closing, a log looks as if that was taken away.
+    let others: Vec<_> = report.findings.iter().filter(|finding| finding.problem != Problem::Unsigned).collect();
+    assert!(others.is_empty(), "{others:?}");
     report
 }
 
