@@ -12,7 +12,7 @@ use super::Progress;
 use super::anchors::Anchors;
 use super::follow::Follower;
 use super::kept::Kept;
-use super::parse::{Content, Parsed, Special};
+use super::parse::{Content, Parsed, Special, Turn};
 use super::path::Trail;
 use super::read::Step;
 use super::removals::Removals;
@@ -215,8 +215,10 @@ impl<'a> Pass<'a> {
         if !strict && !self.leads_on(parsed) {
             return ControlFlow::Break(());
         }
-        if !strict && self.mark.as_ref().is_some_and(|mark| mark.clean) {
-            // Whoever opens a log moves the mark first.
+        let closed_here = |mark: &MarkFacts| mark.clean && mark.last_seq == self.follower.at.seq;
+        let opens = parsed.items.first().is_some_and(|item| item.turn == Turn::Opened);
+        if !strict && !opens && self.mark.as_ref().is_some_and(closed_here) {
+            // Recovery will not take it in either.
             let (seq, place) = (self.follower.at.seq + 1, self.follower.place.clone());
             self.exactly(Problem::Misplaced, (seq, seq), &place, "it lies behind the end of a log that was closed");
             return ControlFlow::Break(());

@@ -180,3 +180,22 @@ async fn the_last_checkpoint_of_a_server_that_ends_is_waited_for() {
     let report = verifying.join().expect("it ends");
     assert_eq!((report.findings.as_slice(), report.unsigned_events()), ([].as_slice(), 0));
 }
+
+#[tokio::test]
+async fn a_clean_mark_put_back_from_a_copy_makes_nobody_suspect_the_run_behind_it() {
+    let directory = temporary();
+    let data = directory.path();
+    run(data, 5).await;
+    let mark = std::fs::read(data.join("log/mark")).expect("it is there");
+    let (log, auditor) = audited(data);
+    for n in 0..3 {
+        log.commit(vec![message(None, &format!("later {n}"))]).await.expect("it is recorded");
+    }
+    let last_seq = log.health().last_seq;
+    drop((auditor, log));
+    std::fs::write(data.join("log/mark"), mark).expect("it is written");
+    let report = verified(data);
+    assert_eq!((report.findings.as_slice(), report.last_seq), ([].as_slice(), last_seq));
+    let events = read_all(&open(data).reader());
+    assert_eq!(texts(&events[last_seq as usize - 1..]), ["later 2", "log.opened"]);
+}
