@@ -13,7 +13,7 @@ use super::snapshot;
 use super::tool::{Call, Output};
 use crate::browser::Page;
 use crate::browser::page::{
-    ActionDone, Expected, PageError, ResponsePattern, SelectorState, SnapshotOptions, UrlPattern, Watch,
+    ActionDone, Expected, PageError, ResponsePattern, SelectorState, SnapshotOptions, TextPattern, UrlPattern, Watch,
 };
 use crate::contract::facts::{INTEGER_MAX, SELECTOR_LENGTH_MAX, URL_LENGTH_MAX};
 use crate::contract::{Parameter, Shape};
@@ -180,8 +180,17 @@ fn expected(condition: &Value) -> Result<Expected, Vec<Problem>> {
     {
         wrong("selector", reason);
     }
+    let words = text("text").map(|text| TextPattern::parse(&text)).transpose();
+    let words = words.unwrap_or_else(|reason| {
+        wrong("text", reason);
+        None
+    });
     if !problems.is_empty() {
         return Err(problems);
+    }
+    if let Some(pattern) = words {
+        let text = text("text").unwrap_or_default();
+        return Ok(Expected::Text { text, pattern, gone: state == "hidden" });
     }
     Ok(match (kind, pattern) {
         ("url", Some(pattern)) => Expected::Url(pattern),
@@ -189,7 +198,6 @@ fn expected(condition: &Value) -> Result<Expected, Vec<Problem>> {
             selector: text("selector").unwrap_or_default(),
             state: SelectorState::parse(&state).unwrap_or_default(),
         },
-        ("text", _) => Expected::Text { text: text("text").unwrap_or_default(), gone: state == "hidden" },
         ("popup", _) => Expected::Popup,
         ("download", _) => Expected::Download,
         (_, url) => {

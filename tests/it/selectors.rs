@@ -152,3 +152,49 @@ async fn frames_are_entered_five_deep() {
     server.ok("click", json!({"session_id": id, "selector": inside})).await;
     walk::console_with(&server, &id, "frame clicked 127.0.0.1").await;
 }
+
+/// The reference of the line of a snapshot that has `text` in it.
+fn reference(snapshot: &Value, text: &str) -> String {
+    let tree = snapshot["tree"].as_str().expect("a tree");
+    let line = tree.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text} in {tree}"));
+    let (_, rest) = line.split_once("[ref=").expect("it has a reference");
+    rest.split(']').next().expect("it ends").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_hold_in_the_next_document_too() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/selectors.html")).await;
+    for step in ["navigate", "reload", "navigate"] {
+        let mut asked = json!({"session_id": id});
+        if step == "navigate" {
+            asked["url"] = site.url("/selectors.html").into();
+        }
+        server.ok(step, asked).await;
+        let snapshot = server.ok("snapshot", json!({"session_id": id})).await;
+        server.ok("click", json!({"session_id": id, "selector": reference(&snapshot, "Go now")})).await;
+        assert_eq!(title(&server, &id).await, "hit css", "after {step}");
+    }
+}
+
+/// A link, and a frame whose document has no doctype.
+const OLD_PAGE: &str = "
+    document.body.innerHTML = '<p>first</p><a href=#there>low</a><iframe></iframe>';
+    const inner = document.querySelector('iframe').contentDocument;
+    inner.body.innerHTML = '<button>Inside</button>';
+    inner.querySelector('button').onclick = () => { document.title = 'pressed'; };
+    inner.compatMode";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_have_words_and_old_documents_have_buttons() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let mode = server.ok("evaluate", json!({"session_id": id, "expression": OLD_PAGE})).await;
+    assert_eq!(mode["result"], "BackCompat");
+    let found = server.ok("find_in_page", json!({"session_id": id, "text": "low"})).await;
+    assert_eq!(found["matches"].as_array().map(Vec::len), Some(1), "{found}");
+    server.ok("click", json!({"session_id": id, "selector": "iframe >> button", "timeout": 5000})).await;
+    assert_eq!(title(&server, &id).await, "pressed");
+}

@@ -186,15 +186,19 @@ impl Page {
             });
             self.kit_call(&kit.session, "DOM.resolveNode", params, deadline)
         };
-        let mut objects = Vec::with_capacity(backend_node_ids.len());
+        let (mut objects, mut lost) = (Vec::with_capacity(backend_node_ids.len()), false);
         for node in join_all(backend_node_ids.iter().map(resolve)).await {
             match node {
                 Ok(node) => objects.extend(node["object"]["objectId"].as_str().map(|id| json!({ "objectId": id }))),
-                Err(KitError::Lost) => {}
+                Err(KitError::Lost) => lost = true,
                 Err(error) => return Err(error),
             }
         }
         if objects.is_empty() {
+            // The same answer comes when the world of the kit has gone with its document.
+            if lost {
+                self.forget_kit(frame_id, &kit);
+            }
             return Ok(Vec::new());
         }
         let kept = self.kit_function(frame_id, KEEP, &Value::Array(objects), true, deadline).await;

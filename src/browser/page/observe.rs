@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::call::Mark;
 use super::error::PageError;
 use super::glob::UrlPattern;
-use super::locator::{Locator, Step, TextMatch};
+use super::texts::TextPattern;
 use super::wait::SelectorState;
 use crate::browser::Page;
 use crate::browser::state::PageState;
@@ -30,6 +30,7 @@ pub enum Expected {
     },
     Text {
         text: String,
+        pattern: TextPattern,
         gone: bool,
     },
     Popup,
@@ -119,8 +120,8 @@ impl Watch {
                 page.wait_for_selector(selector, *state, deadline).await?;
                 Ok(json!({ "selector": selector, "state": state.name() }))
             }
-            Expected::Text { text, gone } => {
-                page.wait_for_words(text, *gone, deadline).await?;
+            Expected::Text { text, pattern, gone } => {
+                page.wait_for_text(pattern, !gone, deadline).await?;
                 Ok(json!({ "text": text, "state": if *gone { "hidden" } else { "visible" } }))
             }
         }
@@ -139,16 +140,6 @@ impl Watch {
         let mark = self.page.free()?;
         let work = async { self.page.wait(deadline, &fact).await.map_err(|error| self.page.waited(error)) };
         self.page.race_undone(mark, deadline, work).await
-    }
-}
-
-impl Page {
-    /// Waits until `text` shows somewhere in the page, or nowhere.
-    async fn wait_for_words(&self, text: &str, gone: bool, deadline: Deadline) -> Result<(), PageError> {
-        let matcher = TextMatch { text: text.to_owned(), exact: false, flags: None };
-        let locator = Locator { steps: vec![Step::Text { matcher }] };
-        let wanted = if gone { SelectorState::Hidden } else { SelectorState::Visible };
-        self.wait_for_locator(text, &locator, wanted, deadline).await
     }
 }
 

@@ -1,5 +1,8 @@
 // Whether elements can be acted on, and the actions that need no real input. Second part of the kit.
 
+// In quirks mode a bare :hover is for links alone.
+const HOVERED = ":hover:not(_)";
+
 const describe = (element) => {
   let text = element.nodeName.toLowerCase();
   if (element.id) text += `#${element.id}`;
@@ -197,8 +200,8 @@ const actions = {
     // The browser finds frames of other processes by what it last drew, which may be out of date: only
     // when the pointer really has come here will a press do so too.
     if (window !== window.top) {
-      for (let look = 0; look < 3 && !hit.matches(":hover"); look++) await frame();
-      if (!hit.matches(":hover")) return { reason: "moving" };
+      for (let look = 0; look < 3 && !hit.matches(HOVERED); look++) await frame();
+      if (!hit.matches(HOVERED)) return { reason: "moving" };
     }
     return { ok: true };
   },

@@ -17,7 +17,9 @@ const keep = (element) => {
 
 const squeeze = (text) => (text || "").replace(/[\s\u200b]+/g, " ").trim();
 
-const parentOf = (node) => node.assignedSlot || node.parentNode || node.host || null;
+// Links have a `host` of their own, which is a text.
+const parentOf = (node) =>
+  node.assignedSlot || node.parentNode || (node.nodeType === Node.DOCUMENT_FRAGMENT_NODE && node.host) || null;
 
 const contains = (outer, inner) => {
   for (let node = inner; node; node = parentOf(node)) if (node === outer) return true;

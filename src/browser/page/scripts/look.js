@@ -32,7 +32,8 @@ const eachText = (top, text, edge) => {
     const node = stack.pop();
     if (node === edge) { edge(); continue; }
     if (node.nodeType === Node.TEXT_NODE) {
-      const parent = node.parentNode.host || node.parentNode;
+      const root = node.parentNode;
+      const parent = root.nodeType === Node.DOCUMENT_FRAGMENT_NODE ? root.host : root;
       if (node.nodeValue.trim() ? shows(parent) : node.nodeValue) text(node.nodeValue, parent);
       continue;
     }
