@@ -276,7 +276,7 @@ faults! {
         "Do not repeat the action blindly: take a snapshot and read list_network_requests to see what it did.";
     OperationTimeout "OPERATION_TIMEOUT" OperationTimeout InspectState ["timeout_ms" "phase"]
         "The call used up its whole time, waiting in the queue included."
-        "If details.phase is queued, nothing was done and it can be repeated; else take a snapshot to see what happened first.";
+        "If details.phase is queued, nothing was done: repeat it. If it is navigating, a server keeps the next page waiting: navigate elsewhere. Else take a snapshot to see what happened first.";
     OperationCancelled "OPERATION_CANCELLED" OperationTimeout InspectState ["phase"]
         "The client took the call back."
         "If details.phase is queued, nothing was done; else look at list_events or take a snapshot before repeating it.";

@@ -50,11 +50,18 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::PageCrashed => Fault::new(Code::PageCrashed).with("tab_id", tab(call)),
         PageError::BrowserGone => browser_gone(call),
         PageError::Timeout => {
-            Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running")
+            Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", phase(call))
         }
         PageError::Internal { reason } => return Fault::new(Code::InternalError).because(reason),
     };
     fault.because(cause)
+}
+
+/// What a call was at when its time was over. Chromium holds back what concerns a document for as long
+/// as a server keeps the next one waiting.
+fn phase(call: &Call) -> &'static str {
+    let is_navigating = call.page().is_ok_and(|page| page.state().navigating.is_some());
+    if is_navigating { "navigating" } else { "running" }
 }
 
 /// One of several matches, with the selector that means it alone.
@@ -78,7 +85,7 @@ pub(super) fn dialog_blocks(dialog_type: &str) -> Fault {
 pub(super) fn cdp(call: &Call) -> impl Fn(CdpError) -> Fault + '_ {
     move |error| match error {
         CdpError::Timeout => {
-            Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", "running")
+            Fault::new(Code::OperationTimeout).with("timeout_ms", budget_ms(call)).with("phase", phase(call))
         }
         CdpError::Closed => browser_gone(call),
         other => Fault::new(Code::InternalError).because(other),

@@ -116,3 +116,19 @@ async fn tabs_are_opened_switched_and_closed() {
     server.fault("snapshot", json!({"session_id": id}), "TAB_NOT_FOUND").await;
     server.ok("navigate", json!({"session_id": id, "url": site.url("/plain.html")})).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_keeps_the_next_page_waiting_is_named_as_the_reason() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let leave = format!("location.href = '{}'", site.url("/hold"));
+    server.ok("evaluate", json!({"session_id": id, "expression": leave})).await;
+    site.arrived("/hold").await;
+    let late = json!({"session_id": id, "selector": "body", "timeout": 1500});
+    let late = server.fault("click", late, "OPERATION_TIMEOUT").await;
+    assert_eq!(late["details"]["phase"], "navigating");
+    // What its next step says.
+    server.ok("navigate", json!({"session_id": id, "url": site.url("/plain.html")})).await;
+    server.ok("click", json!({"session_id": id, "selector": "body"})).await;
+}
