@@ -104,8 +104,8 @@ async fn tabs_that_close_themselves() {
 
     let closing = open().await;
     server.ok("click", json!({"session_id": id, "selector": "#close-later"})).await;
-    let waiting = json!({"session_id": id, "selector": "#never", "timeout": 20_000});
-    let waiting = server.begin("wait_for_selector", waiting).await;
+    let waiting = json!({"session_id": id, "tab_id": closing, "selector": "#never", "timeout": 20_000});
+    let waiting = server.begin_running("wait_for_selector", waiting).await;
     site.arrived("/hold").await;
     site.release();
     let fault = waiting.reply().await;

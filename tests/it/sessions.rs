@@ -178,12 +178,8 @@ async fn a_call_taken_back_while_running_ends_on_record() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio()).await;
     let id = server.launch_at(&site.url("/plain.html")).await;
-    let reading =
-        server.begin("wait_for_selector", json!({"session_id": id, "selector": "#never", "timeout": 90_000})).await;
-    wait_for("it runs", || async {
-        kinds_of(&server, &id, "call.entered").await.pop().filter(|event| event["data"]["tool"] == "wait_for_selector")
-    })
-    .await;
+    let reading = json!({"session_id": id, "selector": "#never", "timeout": 90_000});
+    let reading = server.begin_running("wait_for_selector", reading).await;
     reading.cancel().await;
     // The lane is free at once: nobody waits for what only reads.
     let next = server.ok("evaluate", json!({"session_id": id, "expression": "1"}));

@@ -109,10 +109,14 @@ impl Reader<'_> {
         let method = self.method(&method);
         let session = envelope.session.map(|session| self.session(&session));
         let params = params.map_or_else(empty, ToOwned::to_owned);
-        if &*method == "Target.detachedFromTarget" {
-            self.detached(&params);
-        }
+        let ended = if &*method == "Target.detachedFromTarget" { ended_session(&params) } else { None };
         self.queue.send(session, method, params).await;
+        // After the event: whoever learns from a failed command that the session has ended finds the
+        // event among those that have arrived.
+        if let Some(ended) = ended {
+            self.connection.end_session(&SessionKey::from(ended.as_str()));
+            self.sessions.remove(ended.as_str());
+        }
     }
 
     fn reply(&self, id: u64, envelope: Envelope<'_>) {
@@ -143,18 +147,6 @@ impl Reader<'_> {
         }
     }
 
-    fn detached(&mut self, params: &RawValue) {
-        #[derive(serde::Deserialize)]
-        struct Detached {
-            #[serde(rename = "sessionId")]
-            session: String,
-        }
-        if let Some(detached) = envelope::parse::<Detached>(params) {
-            self.connection.end_session(&SessionKey::from(detached.session.as_str()));
-            self.sessions.remove(detached.session.as_str());
-        }
-    }
-
     fn method(&mut self, name: &str) -> Arc<str> {
         if let Some(method) = self.methods.get(name) {
             return method.clone();
@@ -176,6 +168,16 @@ impl Reader<'_> {
         }
         session
     }
+}
+
+/// The session that `Target.detachedFromTarget` says has ended.
+fn ended_session(params: &RawValue) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Detached {
+        #[serde(rename = "sessionId")]
+        session: String,
+    }
+    Some(envelope::parse::<Detached>(params)?.session)
 }
 
 fn empty() -> Box<RawValue> {

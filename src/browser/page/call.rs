@@ -179,8 +179,12 @@ impl Page {
                 self.settle(mark, deadline).await?
             }
             Ok(Raced::Dialog(dialog)) => ActionDone { dialog: Some(dialog), ..ActionDone::default() },
-            // A page that closes on a click has taken the click.
-            Err(PageError::PageClosed) => ActionDone::default(),
+            // A page that closes on a click has taken the click. A command may fail of it before its end
+            // is known.
+            Err(PageError::PageClosed) => {
+                self.caught_up(deadline.within(COLLECT_WAIT)).await;
+                ActionDone::default()
+            }
             Err(error) => return Err(error),
         };
         self.windows_opened(mark, deadline).await;

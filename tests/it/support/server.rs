@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use super::client::{Client, Pending};
 use super::reply::Reply;
 use super::wire::{Tap, Wire};
-use super::{DataDir, LIMIT, Options, processes, program};
+use super::{DataDir, LIMIT, Options, processes, program, wait_for, walk};
 
 /// Servers, and with them browsers, at one time: the machine is small and launching is heavy.
 static ROOM: Semaphore = Semaphore::const_new(4);
@@ -118,6 +118,19 @@ impl Server {
 
     pub async fn begin(&self, tool: &str, arguments: Value) -> Pending {
         self.client.begin(tool, arguments).await
+    }
+
+    /// Begins a call on a session and waits until its lane has let it in.
+    pub async fn begin_running(&self, tool: &str, arguments: Value) -> Pending {
+        let entered = json!({"session_id": arguments["session_id"], "kinds": ["call.entered"]});
+        let let_in = || async {
+            let events = walk::all(self, "list_events", "events", entered.clone(), 500).await;
+            events.iter().filter(|event| event["data"]["tool"] == tool).count()
+        };
+        let before = let_in().await;
+        let pending = self.begin(tool, arguments).await;
+        wait_for("the call to be let in", || async { (let_in().await > before).then_some(()) }).await;
+        pending
     }
 
     /// # Panics
