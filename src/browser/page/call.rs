@@ -13,8 +13,8 @@ use crate::deadline::Deadline;
 
 /// A navigation that an action set off is waited for at most this long, until it commits.
 pub(super) const COMMIT_WAIT: Duration = Duration::from_secs(5);
-/// The collector is given this long to take in what an action caused.
-const COLLECT_WAIT: Duration = Duration::from_millis(200);
+/// The collector is given this long to take in what has arrived.
+pub(super) const COLLECT_WAIT: Duration = Duration::from_millis(200);
 /// A window that the page asked for has to appear within this, or it was refused.
 const WINDOW_WAIT: Duration = Duration::from_millis(500);
 /// The page is given this long to show that it has handled input.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use storage::ids::FrameId;
 
+use super::call::COLLECT_WAIT;
 use super::error::{PageError, SELECTOR_SHOWN_BYTES_MAX, cut};
 use super::kit::KitError;
 use super::locator::{Locator, Step};
@@ -185,6 +186,8 @@ impl Page {
 
     /// Waits until the frame's document changes (`false`) or has come to rest (`true`).
     pub(super) async fn at_rest(&self, frame_id: &FrameId, deadline: Deadline) -> Result<bool, PageError> {
+        // What is in flight now and has ended when this is over may yet change the document.
+        let rested = network_rests(&self.state());
         let rest_ms = deadline.remaining().min(REST).as_millis();
         let request = json!({ "page": "rest", "ms": u64::try_from(rest_ms).unwrap_or(0) });
         let changed = match self.ask(frame_id, &request, deadline).await {
@@ -198,7 +201,8 @@ impl Page {
             let _ = self.wait::<()>(deadline.within(LOOK_PAUSE), |_| None).await;
             return Ok(false);
         }
-        Ok(network_rests(&self.state()))
+        self.caught_up(deadline.within(COLLECT_WAIT)).await;
+        Ok(rested && network_rests(&self.state()))
     }
 }
 
