@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use storage::StorageError;
 use storage::audit::{digest, hex};
+use storage::directory;
 use storage::ids::Owner;
 use storage::time::now_micros;
 
@@ -138,19 +138,13 @@ pub fn save(data_dir: &Path, owner: &Owner, session_id: &str, name: &str, state:
             .with("name", "auth_state_bytes"));
     }
     let directory = directory(data_dir, owner);
-    make_private(&directory)?;
+    directory::make_private(&directory)?;
     let path = directory.join(format!("{name}{SUFFIX}"));
     if !path.exists() && files(&directory).len() >= AUTH_STATES_MAX {
         return Err(Fault::new(Code::LimitExceeded).with("limit", AUTH_STATES_MAX).with("name", "auth_states"));
     }
     crate::paths::write(&path, text.as_bytes())?;
     Ok(Saved { path, bytes })
-}
-
-fn make_private(directory: &Path) -> Result<(), StorageError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(StorageError::io("create", directory))
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {

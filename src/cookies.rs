@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::contract::validate::join;
 use crate::fault::Problem;
 
 const KEYS: &[&str] =
@@ -54,8 +55,7 @@ fn one(cookie: &Value, position: usize, problems: &mut Vec<Problem>) -> Value {
     let empty = Map::new();
     let cookie = cookie.as_object().unwrap_or(&empty);
     let mut wrong = |key: &str, problem: &str| {
-        let key: String = key.chars().take(64).collect();
-        problems.push(Problem::new(format!("cookies.{position}.{key}"), problem));
+        problems.push(Problem::new(join(&format!("cookies.{position}"), key), problem));
     };
     let mut out = Map::new();
     for (key, value) in cookie.iter().filter(|(_, value)| !value.is_null()) {

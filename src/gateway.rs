@@ -9,6 +9,7 @@ use exporters::metrics::Metrics;
 use storage::StorageError;
 use storage::artifact::ArtifactStore;
 use storage::audit::{AuditOptions, Auditor};
+use storage::directory;
 use storage::disk::{DiskLevel, DiskWatch};
 use storage::ids::{InstanceId, Owner};
 use storage::index::Index;
@@ -82,7 +83,7 @@ impl Gateway {
     /// When the directory is another process's, cannot be used, or holds a damaged log.
     pub fn open(config: Config, transport: Transport) -> Result<Self, StorageError> {
         let directory = config.data_dir.clone();
-        private_directory(&directory)?;
+        directory::make_private(&directory)?;
         let disk = DiskWatch::open(&directory, config.disk)?;
         storage::audit::expect_log(&directory)?;
         let log = Log::open(LogOptions {
@@ -149,7 +150,7 @@ impl Gateway {
     /// When it cannot be made.
     pub fn run_directory(&self, instance: &InstanceId) -> Result<PathBuf, StorageError> {
         let directory = self.config.data_dir.join("run").join(instance.as_str());
-        private_directory(&directory)?;
+        directory::make_private(&directory)?;
         Ok(directory)
     }
 
@@ -160,8 +161,8 @@ impl Gateway {
 
     /// Where a session's own files go, when a tool is asked to write one.
     #[must_use]
-    pub fn files_directory(&self) -> PathBuf {
-        self.config.data_dir.join("files")
+    pub fn files_directory(&self, instance: &InstanceId) -> PathBuf {
+        self.config.data_dir.join("files").join(instance.as_str())
     }
 
     /// Whether calls may be accepted, or why not.
@@ -191,16 +192,6 @@ impl Gateway {
 pub fn local_owner() -> Owner {
     static LOCAL: OnceLock<Owner> = OnceLock::new();
     LOCAL.get_or_init(|| Owner::from("local")).clone()
-}
-
-/// Makes `directory`, readable by this user alone.
-fn private_directory(directory: &Path) -> Result<(), StorageError> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(StorageError::io("create", directory))
 }
 
 /// Removes what a killed process left: the lock says that nobody else uses it.

@@ -1,7 +1,6 @@
 //! Keeping bytes beside the log on behalf of a call: the file is durable before the event that names
 //! it, and the event before the reply that does.
 
-use storage::StorageError;
 use storage::artifact::Kept;
 use storage::event::catalog::ArtifactKept;
 use storage::event::{Context, Draft, Symbol};
@@ -79,11 +78,11 @@ async fn record(
 ///
 /// # Errors
 /// The work's own, or `INTERNAL_ERROR` when it panicked.
-pub async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StorageError> + Send + 'static,
+pub async fn blocking<T: Send + 'static, E: Into<Fault> + Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, Fault> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(Fault::from),
+        Ok(result) => result.map_err(Into::into),
         Err(panic) => Err(Fault::new(Code::InternalError).because(panic)),
     }
 }

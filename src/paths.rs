@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
-use storage::StorageError;
+use storage::{StorageError, directory};
 
 use crate::limits::head;
 
@@ -42,7 +42,7 @@ pub fn below(root: &Path, asked: &str) -> Result<PathBuf, NotBelow> {
 /// directory of its own.
 fn make_directories(root: &Path, directory: &Path) -> Result<(), NotBelow> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|_| NotBelow)?;
+    directory::make_private(root).map_err(|_| NotBelow)?;
     let mut reached = root.to_owned();
     for part in directory.strip_prefix(root).map_err(|_| NotBelow)?.components() {
         reached.push(part);
@@ -218,8 +218,7 @@ fn place(path: &Path, fill: impl FnOnce(&mut std::fs::File) -> std::io::Result<(
     fill(file.as_file_mut()).map_err(StorageError::io("write", path))?;
     file.as_file().sync_all().map_err(StorageError::io("sync", path))?;
     file.persist(path).map_err(|error| StorageError::io("rename to", path)(error.error))?;
-    let opened = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
-    opened.map_err(StorageError::io("sync", directory))
+    directory::sync(directory)
 }
 
 #[cfg(test)]

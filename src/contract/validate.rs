@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::facts::{NAME_LENGTH_MAX, Parameter, SLUG_PATTERN, Shape};
 use super::schema::scalar;
-use crate::fault::Problem;
+use crate::fault::{Code, Fault, Problem};
 
 /// The longest field name shown back, in characters.
 const FIELD_LENGTH_MAX: usize = 64;
@@ -45,6 +45,20 @@ impl Arguments {
     pub fn texts(&self, name: &str) -> Vec<String> {
         let items = self.0.get(name).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+    }
+
+    /// The members of an open record, each a text; empty when it was left out.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED` for more than `members_max`, `INVALID_ARGUMENTS` with every member that is none.
+    pub fn text_members(&self, name: &str, members_max: usize) -> Result<Map<String, Value>, Fault> {
+        let members = self.0.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+        if members.len() > members_max {
+            return Err(Fault::new(Code::LimitExceeded).with("limit", members_max).with("name", name));
+        }
+        let wrong = members.iter().filter(|(_, value)| !value.is_string());
+        let problems: Vec<Problem> = wrong.map(|(key, _)| Problem::new(join(name, key), "must be a string")).collect();
+        if problems.is_empty() { Ok(members) } else { Err(Fault::invalid(&problems)) }
     }
 
     #[must_use]
@@ -223,7 +237,8 @@ pub fn is_slug(text: &str) -> bool {
     (2..=32).contains(&text.len()) && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(tail)
 }
 
-fn join(path: &str, name: &str) -> String {
+/// The name of what lies at `path`, as it is shown back: callers may give a name of any length.
+pub(crate) fn join(path: &str, name: &str) -> String {
     let name: String = name.chars().take(FIELD_LENGTH_MAX).collect();
     if path.is_empty() { name } else { format!("{path}.{name}") }
 }

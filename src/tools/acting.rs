@@ -34,7 +34,7 @@ const CONDITION: &[Parameter] = &[
     text("pattern", URL_LENGTH_MAX, "URL or glob, for response and url"),
     text("method", 32, ""),
     Parameter::new("status", Shape::Integer { min: 100, max: 599 }, ""),
-    text("selector", SELECTOR_LENGTH_MAX, ""),
+    Parameter::selector("selector", ""),
     text("text", SELECTOR_LENGTH_MAX, ""),
     Parameter::new("state", Shape::Choice(&["visible", "hidden", "attached", "detached"]), ""),
     Parameter::new("timeout", Shape::Integer { min: 1, max: INTEGER_MAX }, "ms from the action's end, 10000"),

@@ -8,14 +8,15 @@ use storage::event::catalog::AuthStateSaved;
 use storage::event::{Draft, Symbol};
 
 use super::faults;
-use super::launch_arguments::record_refusal;
 use super::lifecycle::unsupported;
+use super::refusals;
 use super::tool::{Call, Output, Tool};
 use crate::auth_state::{self, AuthState};
 use crate::contract::facts::SESSION;
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, ToolFacts};
 use crate::cookies;
 use crate::fault::{Code, Fault};
+use crate::keep::blocking;
 
 const NAME: Parameter = Parameter::name("name", "").required();
 const SAVED: Returns = Returns::Object(&[Field::text("name"), Field::text("path"), Field::integer("size")]);
@@ -45,7 +46,7 @@ async fn save_storage_state(call: Call) -> Result<Output, Fault> {
     let (cookies, origins) = (state.cookies.len() as u64, state.origins.len() as u64);
     let (data_dir, owner) = (call.gateway.config.data_dir.clone(), call.owner.clone());
     let (session_id, file) = (call.session()?.id.to_string(), name.clone());
-    let saved = off_thread(move || auth_state::save(&data_dir, &owner, &session_id, &file, &state)).await?;
+    let saved = blocking(move || auth_state::save(&data_dir, &owner, &session_id, &file, &state)).await?;
     let event = AuthStateSaved {
         auth_kind: Symbol::fold("storage"),
         auth_name: call.gateway.redactor.text(&name),
@@ -68,13 +69,7 @@ fn checked_name(call: &Call) -> Result<String, Fault> {
     if auth_state::is_name(name) {
         return Ok(name.to_owned());
     }
-    record_refusal(call, "path", name);
-    Err(Fault::new(Code::PathNotAllowed).with("path", name))
-}
-
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| Err(Fault::new(Code::InternalError).because(panic)))
+    Err(refusals::path(call, name))
 }
 
 pub static SAVE_FULL_PROFILE: Tool = Tool {
@@ -121,7 +116,7 @@ pub static LIST_SAVED_AUTHS: Tool = Tool {
 
 async fn list_saved_auths(call: Call) -> Result<Output, Fault> {
     let (data_dir, owner) = (call.gateway.config.data_dir.clone(), call.owner.clone());
-    let found = off_thread(move || Ok(auth_state::list(&data_dir, &owner))).await?;
+    let found = blocking(move || Ok::<_, Fault>(auth_state::list(&data_dir, &owner))).await?;
     let row = |(facts, size): &(auth_state::Facts, u64)| json!({"name": facts.name, "kind": facts.kind, "saved_at": facts.saved_at, "size": size});
     Ok(Output::value(found.iter().map(row).collect::<Vec<Value>>().into()))
 }
@@ -140,7 +135,7 @@ pub(super) async fn asked(call: &Call) -> Result<Option<Arc<AuthState>>, Fault> 
     let state = match given {
         Value::String(name) => {
             let (data_dir, owner, name) = (call.gateway.config.data_dir.clone(), call.owner.clone(), name.clone());
-            off_thread(move || auth_state::load(&data_dir, &owner, &name)).await?
+            blocking(move || auth_state::load(&data_dir, &owner, &name)).await?
         }
         Value::Object(_) => AuthState::read(None, given)
             .map_err(|problem| Fault::invalid_argument("context_options.storageState", problem))?,

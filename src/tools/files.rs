@@ -6,15 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use storage::StorageError;
 use storage::artifact::Kept;
 
 use super::faults;
-use super::launch_arguments::record_refusal;
+use super::refusals;
 use super::tool::{Call, Output, Tool};
 use crate::browser::Page;
 use crate::browser::downloads::{Download, DownloadEnd};
 use crate::browser::page::{ActionDone, ClickOptions, Offered};
-use crate::contract::facts::{SELECTOR, SELECTOR_LENGTH_MAX, SESSION, TAB, TIMEOUT};
+use crate::contract::facts::{SELECTOR, SESSION, TAB, TIMEOUT};
 use crate::contract::result::{OK, SELECTED, SESSION_ID, URL};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::envelope::Reference;
@@ -77,11 +78,10 @@ fn told(path: &Path) -> Value {
 }
 
 async fn offered(call: &Call) -> Result<Offered, Fault> {
-    let mut roots = vec![call.gateway.config.data_dir.join("uploads"), own_files(call)?];
+    let mut roots = vec![call.gateway.config.data_dir.join("uploads"), call.files_directory()?];
     roots.extend(call.gateway.config.upload_dir.clone());
     let asked = call.arguments.texts("paths");
-    let looked = tokio::task::spawn_blocking(move || look(&roots, &asked)).await;
-    let refused = match looked.map_err(|panic| Fault::new(Code::InternalError).because(panic))? {
+    let refused = match keep::blocking(move || Ok::<_, Fault>(look(&roots, &asked))).await? {
         Ok(offered) => return Ok(offered),
         Err(refused) => refused,
     };
@@ -89,8 +89,7 @@ async fn offered(call: &Call) -> Result<Offered, Fault> {
         Some(NotReadable::Absent) => "there is no such file",
         Some(NotReadable::Special) => "it is neither a file nor a directory",
         Some(NotReadable::Outside | NotReadable::Linked) => {
-            record_refusal(call, "path", &refused.path);
-            return Err(Fault::new(Code::PathNotAllowed).with("path", refused.path));
+            return Err(refusals::path(call, &refused.path));
         }
         None => "a directory is given alone",
     };
@@ -129,11 +128,6 @@ fn look(roots: &[PathBuf], asked: &[String]) -> Result<Offered, Refused> {
     Ok(Offered { paths, directory })
 }
 
-/// The session's own files.
-fn own_files(call: &Call) -> Result<PathBuf, Fault> {
-    Ok(call.gateway.files_directory().join(call.session()?.instance_id.as_str()))
-}
-
 pub static DOWNLOAD_FILE: Tool = Tool {
     facts: ToolFacts {
         name: "download_file",
@@ -144,8 +138,7 @@ pub static DOWNLOAD_FILE: Tool = Tool {
         lane: Lane::Session,
         parameters: &[
             SESSION,
-            Parameter::new("trigger_selector", Shape::Text { length_min: 1, length_max: SELECTOR_LENGTH_MAX }, "")
-                .required(),
+            Parameter::selector("trigger_selector", "").required(),
             TIMEOUT,
             TAB,
             Parameter::text("save_as", "file name; the suggested one by default"),
@@ -165,8 +158,9 @@ pub static DOWNLOAD_FILE: Tool = Tool {
 };
 
 async fn download_file(call: Call) -> Result<Output, Fault> {
-    let directory = own_files(&call)?.join(DOWNLOADS);
-    let save_as = call.arguments.optional_text("save_as").map(|name| permitted(&call, &directory, name)).transpose()?;
+    let directory = call.files_directory()?.join(DOWNLOADS);
+    let save_as =
+        call.arguments.optional_text("save_as").map(|name| refusals::below(&call, &directory, name)).transpose()?;
     let page = call.page()?;
     let downloads = call.browser()?.downloads();
     let mark = downloads.mark();
@@ -215,13 +209,6 @@ fn failed(reason: &str) -> Fault {
     Fault::new(Code::DownloadFailed).with("reason", reason)
 }
 
-fn permitted(call: &Call, directory: &Path, name: &str) -> Result<PathBuf, Fault> {
-    paths::below(directory, name).map_err(|_| {
-        record_refusal(call, "path", name);
-        Fault::new(Code::PathNotAllowed).with("path", name)
-    })
-}
-
 /// Copies what was kept to `save_as`, or to the suggested name with a number where that is taken.
 async fn save(
     call: &Call,
@@ -240,7 +227,7 @@ async fn save(
         };
         let Some(target) = target else { return Ok(None) };
         paths::copy(&artifacts.path(&handle)?, &target)?;
-        Ok(Some(target))
+        Ok::<_, StorageError>(Some(target))
     });
     saved.await?.ok_or(refused)
 }

@@ -5,6 +5,7 @@
 //! first line says what it is a capture of.
 
 use serde_json::{Map, Value};
+use storage::StorageError;
 use storage::ids::ArtifactHandle;
 
 use super::tool::Call;
@@ -76,7 +77,9 @@ pub(super) async fn thaw(call: &Call, purpose: &str, cursor: &str) -> Result<Cap
     };
     let artifacts = call.gateway.artifacts.clone();
     let (named, length) = (handle.clone(), call.gateway.config.max_result_bytes);
-    let read = move || Ok((artifacts.read(&named, 0, HEAD_BYTES_MAX)?, artifacts.read(&named, offset, length)?));
+    let read = move || {
+        Ok::<_, StorageError>((artifacts.read(&named, 0, HEAD_BYTES_MAX)?, artifacts.read(&named, offset, length)?))
+    };
     let (first, bytes) = blocking(read).await.map_err(stale)?;
     let (head, begin) = parse_head(&first).ok_or_else(invalid)?;
     let text = whole_characters(bytes).ok_or_else(invalid)?;
@@ -112,9 +115,7 @@ impl Capture {
         text.truncate(end);
         (text, cursor)
     }
-}
 
-impl Capture {
     /// The first `limit` lines, each a JSON value, with where it ends; and whether more follow.
     pub(super) fn lines(&self, limit: usize) -> (Vec<(Value, u64)>, bool) {
         let mut rows = Vec::new();

@@ -1,7 +1,6 @@
 //! `get_content`, `evaluate`.
 
 use serde_json::{Value, json};
-use storage::event::Context;
 
 use super::faults;
 use super::tool::{Call, Output, Tool};
@@ -12,11 +11,6 @@ use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, Tool
 use crate::fault::{Code, Fault};
 use crate::keep;
 use crate::limits::{PREVIEW_BYTES_MAX, head};
-
-/// Of events about a page.
-pub(super) fn context(call: &Call, page: &Page) -> Result<Context, Fault> {
-    Ok(Context { page_id: Some(page.page_id().clone()), ..call.session()?.scope.context() })
-}
 
 pub static GET_CONTENT: Tool = Tool {
     facts: ToolFacts {
@@ -103,7 +97,7 @@ async fn keep_large(
     };
     data[field] = head(&text, preview_bytes).into();
     data[format!("{field}_bytes")] = text.len().into();
-    let kept = keep::keep(&call.gateway, &context(call, page)?, "result", media_type, text.into_bytes()).await?;
+    let kept = keep::keep(&call.gateway, &call.page_context(page)?, "result", media_type, text.into_bytes()).await?;
     data[format!("{field}_artifact")] = kept.handle.as_str().into();
     data["truncated"] = true.into();
     let mut output = Output::value(data);

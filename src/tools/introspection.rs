@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{PERSISTENCE_MODES, current_url, lease_expires_at_ms, persistence_mode};
+use super::lifecycle::{PERSISTENCE_MODES, current_url, lease_expires_at_ms};
 use super::offer::Offer;
 use super::tool::{Call, Output, Tool};
 use crate::contract::facts::SESSION;
@@ -38,6 +38,7 @@ pub static SERVER_STATUS: Tool = Tool {
 
 async fn server_status(call: Call) -> Result<Output, Fault> {
     let gateway = &call.gateway;
+    let offer = Offer::of(&gateway.config);
     let uptime_ms = u64::try_from(gateway.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(Output::value(json!({
         "uptime_ms": uptime_ms,
@@ -50,8 +51,8 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "audit": audit(gateway),
         "upkeep": upkeep(gateway),
         "disk": crate::disk::shown(gateway),
-        "packs": Offer::of(&gateway.config).packs(),
-        "tools": Offer::of(&gateway.config).tools().len(),
+        "packs": offer.packs(),
+        "tools": offer.tools().len(),
         "limits": gateway.config.limits(),
     })))
 }
@@ -148,7 +149,7 @@ async fn session_info(call: Call) -> Result<Output, Fault> {
         "channel": options.channel,
         "headless": options.headless,
         "incognito": options.incognito,
-        "persistence_mode": persistence_mode(options),
+        "persistence_mode": options.persistence_mode,
         "disable_evaluate": options.disable_evaluate,
         "vault_enabled": options.vault_enabled,
         "stealth": false,

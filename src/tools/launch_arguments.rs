@@ -4,16 +4,13 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use storage::event::Draft;
-use storage::event::catalog::PolicyRefused;
-use storage::event::{Context, Symbol};
-
 use super::lifecycle::unsupported;
+use super::refusals;
 use super::tool::Call;
 use crate::auth_state::AuthState;
 use crate::fault::{Code, Fault};
 use crate::session::SessionOptions;
+use serde_json::{Map, Value};
 
 /// Chromium arguments that would break isolation, capture or the quiet network.
 const ARGUMENTS_REFUSED: &[&str] = &[
@@ -267,8 +264,7 @@ fn profile(call: &Call, path: &str) -> Result<PathBuf, Fault> {
     if plain && relative.components().next().is_some() {
         return Ok(root.join(relative));
     }
-    record_refusal(call, "path", path);
-    Err(Fault::new(Code::PathNotAllowed).with("path", path))
+    Err(refusals::path(call, path))
 }
 
 fn checked(call: &Call, arguments: Vec<String>) -> Result<Vec<String>, Fault> {
@@ -286,21 +282,6 @@ fn checked(call: &Call, arguments: Vec<String>) -> Result<Vec<String>, Fault> {
 }
 
 fn refuse(call: &Call, argument: &str) -> Fault {
-    record_refusal(call, "launch_argument", argument);
+    refusals::record(call, "launch_argument", argument);
     Fault::new(Code::UnsafeLaunchArg).with("arg", argument)
-}
-
-/// Refusals are the operator's to know of, whatever the caller does next.
-pub(super) fn record_refusal(call: &Call, rule: &'static str, what: &str) {
-    let ids = call.target.ids();
-    let context = Context {
-        session_id: ids.instance.map(Into::into),
-        instance_id: ids.instance_id,
-        owner: Some(call.owner.clone()),
-        page_id: ids.page_id,
-        operation_id: Some(call.operation_id.clone()),
-        ..Context::default()
-    };
-    let refused = PolicyRefused { rule: Symbol::fold(rule), what: call.gateway.redactor.text(what) };
-    call.gateway.journal.record(vec![Draft::new(&context, &refused)]);
 }

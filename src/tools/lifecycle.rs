@@ -150,7 +150,7 @@ pub(super) fn view(session: &Session) -> Value {
         "channel": options.channel,
         "incognito": options.incognito,
         "headless": options.headless,
-        "persistence_mode": persistence_mode(options),
+        "persistence_mode": options.persistence_mode,
         "current_url": current_url(session),
         "created_at": session.created_at_micros / 1000,
         "owner": session.owner.as_str(),
@@ -166,10 +166,6 @@ pub(super) fn view(session: &Session) -> Value {
         "instance_id": session.instance_id.as_str(),
         "status": session.state().as_str(),
     })
-}
-
-pub(super) fn persistence_mode(options: &SessionOptions) -> &'static str {
-    options.persistence_mode
 }
 
 /// Address of the active tab.

@@ -21,6 +21,7 @@ pub mod offer;
 mod people;
 mod pictures;
 mod pointing;
+mod refusals;
 mod snapshot;
 mod state;
 mod tabs;
@@ -105,12 +106,6 @@ pub static TOOLS: &[&Tool] = &[
     &evidence::EXPORT_EVENTS,
     &pictures::SAVE_PDF,
 ];
-
-/// The tool called `name`.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().copied().find(|tool| tool.facts.name == name)
-}
 
 /// The closed sets that metrics may use as labels.
 #[must_use]

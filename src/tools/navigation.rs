@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::acting::{After, INCLUDE_SNAPSHOT, WAIT_FOR, wait_for_as};
 use super::faults;
-use super::launch_arguments::record_refusal;
+use super::refusals;
 use super::tool::{Call, Output, Tool};
 use crate::browser::page::{Direction, LoadState, Navigated, UrlPattern};
 use crate::contract::facts::{SESSION, TAB, TIMEOUT, URL_LENGTH_MAX, WAIT_UNTIL};
@@ -81,7 +81,7 @@ pub(super) fn permitted(call: &Call, url: &str) -> Result<String, Fault> {
         None if !url.contains(char::is_whitespace) => Ok(format!("http://{url}")),
         None => Err(Fault::new(Code::NavigationFailed).with("reason", "this is no URL").with("url", url)),
         Some((scheme, _)) => {
-            record_refusal(call, "scheme", &scheme);
+            refusals::record(call, "scheme", &scheme);
             Err(Fault::new(Code::SchemeNotAllowed).with("scheme", scheme))
         }
     }

@@ -8,8 +8,7 @@ use storage::event::Draft;
 use storage::event::catalog::ScreenshotTaken;
 
 use super::faults;
-use super::inspection::context;
-use super::launch_arguments::record_refusal;
+use super::refusals;
 use super::tool::{Call, Image, Output, Tool};
 use crate::browser::page::{Clip, PAPER_NAMES, PdfOptions, ScreenshotOptions};
 use crate::contract::facts::{SESSION, Scalar, TAB, TIMEOUT};
@@ -67,7 +66,7 @@ async fn screenshot(call: Call) -> Result<Output, Fault> {
     }
     let page = call.page()?;
     let shot = page.screenshot(&options, call.deadline).await.map_err(faults::page(&call))?;
-    let context = context(&call, &page)?;
+    let context = call.page_context(&page)?;
     let kept = keep::keep(&call.gateway, &context, "screenshot", "image/png", shot.png.clone()).await?;
     let (width, height) = (u64::from(shot.width), u64::from(shot.height));
     let taken = ScreenshotTaken { width, height, bytes: kept.bytes, artifact: kept.handle.clone() };
@@ -108,12 +107,7 @@ fn clip(value: &Value) -> Option<Clip> {
 /// A session's files lie in a directory of its own.
 fn path(call: &Call, argument: &str) -> Result<Option<PathBuf>, Fault> {
     let Some(asked) = call.arguments.optional_text(argument) else { return Ok(None) };
-    let root = call.gateway.files_directory().join(call.session()?.instance_id.as_str());
-    let path = crate::paths::below(&root, asked).map_err(|_| {
-        record_refusal(call, "path", asked);
-        Fault::new(Code::PathNotAllowed).with("path", asked)
-    })?;
-    Ok(Some(path))
+    refusals::below(call, &call.files_directory()?, asked).map(Some)
 }
 
 pub static SAVE_PDF: Tool = Tool {
@@ -156,6 +150,6 @@ async fn save_pdf(call: Call) -> Result<Output, Fault> {
         background: call.arguments.flag("print_background").unwrap_or(true),
     };
     let pdf = page.pdf(&options, call.deadline).await.map_err(faults::page(&call))?;
-    let kept = keep::keep(&call.gateway, &context(&call, &page)?, "pdf", "application/pdf", pdf.clone()).await?;
+    let kept = keep::keep(&call.gateway, &call.page_context(&page)?, "pdf", "application/pdf", pdf.clone()).await?;
     deliver(json!({"session_id": call.arguments.text("session_id"), "url": page.url()}), &kept, path, pdf).await
 }

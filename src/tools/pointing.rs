@@ -6,17 +6,13 @@ use super::acting::{After, INCLUDE_SNAPSHOT, acted, ok, wait_for_as};
 use super::faults;
 use super::interaction::{BUTTON, CLICK_COUNT, MODIFIERS, click_options};
 use super::tool::{Call, Output, Tool};
-use crate::contract::facts::{SELECTOR_LENGTH_MAX, SESSION, Scalar, TAB, TIMEOUT};
+use crate::contract::facts::{SESSION, Scalar, TAB, TIMEOUT};
 use crate::contract::result::{OK, SESSION_ID};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 
 const fn coordinate(name: &'static str) -> Parameter {
     Parameter::new(name, Shape::Number { min: None }, "")
-}
-
-const fn end_of_drag(name: &'static str) -> Parameter {
-    Parameter::new(name, Shape::Text { length_min: 1, length_max: SELECTOR_LENGTH_MAX }, "").required()
 }
 
 pub static DRAG_AND_DROP: Tool = Tool {
@@ -29,8 +25,8 @@ pub static DRAG_AND_DROP: Tool = Tool {
         lane: Lane::Session,
         parameters: &[
             SESSION,
-            end_of_drag("source_selector"),
-            end_of_drag("target_selector"),
+            Parameter::selector("source_selector", "").required(),
+            Parameter::selector("target_selector", "").required(),
             wait_for_as("click"),
             INCLUDE_SNAPSHOT,
             TIMEOUT,

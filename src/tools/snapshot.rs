@@ -1,8 +1,8 @@
 //! `snapshot`: the page as text, in parts of one moment where it is long.
 
 use serde_json::{Map, Value};
+use storage::event::Draft;
 use storage::event::catalog::SnapshotTaken;
-use storage::event::{Context, Draft};
 
 use super::faults;
 use super::frozen::{self, CURSOR, Capture};
@@ -93,8 +93,7 @@ pub(super) async fn take(
     let taken = page.snapshot_of(options, deadline).await.map_err(faults::page(call))?;
     let _ = call.browser()?.refresh_titles(deadline.within(super::tabs::TITLES_WAIT)).await;
     let event = SnapshotTaken { references: taken.references, bytes: taken.tree.len() as u64 };
-    let context = Context { page_id: Some(page.page_id().clone()), ..call.session()?.scope.context() };
-    call.gateway.journal.record(vec![Draft::new(&context, &event)]);
+    call.gateway.journal.record(vec![Draft::new(&call.page_context(page)?, &event)]);
     let mut head = Map::new();
     head.insert("url".into(), taken.url.into());
     head.insert("title".into(), page.title().into());

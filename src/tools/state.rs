@@ -9,6 +9,7 @@ use super::faults;
 use super::tool::{Call, Output, Tool};
 use crate::contract::facts::{INTEGER_MAX, SESSION, TAB, TEXT_LENGTH_MAX};
 use crate::contract::result::SESSION_ID;
+use crate::contract::validate::join;
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::cookies;
 use crate::envelope::budget::weight;
@@ -163,16 +164,7 @@ pub static SET_EXTRA_HTTP_HEADERS: Tool = Tool {
 };
 
 async fn set_extra_http_headers(call: Call) -> Result<Output, Fault> {
-    let given = call.arguments.value("headers").and_then(Value::as_object).cloned().unwrap_or_default();
-    if given.len() > HEADERS_MAX {
-        return Err(Fault::new(Code::LimitExceeded).with("limit", HEADERS_MAX).with("name", "headers"));
-    }
-    let wrong = given.iter().filter(|(_, value)| !value.is_string());
-    let problems: Vec<Problem> =
-        wrong.map(|(name, _)| Problem::new(format!("headers.{}", short(name)), "must be a string")).collect();
-    if !problems.is_empty() {
-        return Err(Fault::invalid(&problems));
-    }
+    let given = call.arguments.text_members("headers", HEADERS_MAX)?;
     let mut headers = Map::new();
     let mut rejected = Vec::new();
     for (name, value) in given {
@@ -182,7 +174,7 @@ async fn set_extra_http_headers(call: Call) -> Result<Output, Fault> {
         if fits {
             headers.insert(lower, value);
         } else {
-            rejected.push(short(&name));
+            rejected.push(join("", &name));
         }
     }
     let applied = headers.len();
@@ -230,9 +222,4 @@ const HEADER_VALUE_BYTES_MAX: usize = 8_192;
 
 fn is_header_value(value: &str) -> bool {
     value.len() <= HEADER_VALUE_BYTES_MAX && value.chars().all(|c| c == '\t' || (' '..='~').contains(&c))
-}
-
-/// A name as replies show it.
-fn short(name: &str) -> String {
-    name.chars().take(64).collect()
 }

@@ -1,9 +1,11 @@
 //! What a tool is to the dispatcher: its facts and its deed.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use storage::event::Context;
 use storage::ids::{FrameId, InstanceId, OperationId, Owner, PageId};
 use tokio_util::sync::CancellationToken;
 
@@ -121,6 +123,22 @@ impl Call {
     /// When the session is not live.
     pub fn browser(&self) -> Result<&Browser, Fault> {
         self.session()?.browser()
+    }
+
+    /// Where the session's own files lie.
+    ///
+    /// # Errors
+    /// As [`Call::session`].
+    pub fn files_directory(&self) -> Result<PathBuf, Fault> {
+        Ok(self.gateway.files_directory(&self.session()?.instance_id))
+    }
+
+    /// Context of events about a tab of the session.
+    ///
+    /// # Errors
+    /// As [`Call::session`].
+    pub fn page_context(&self, page: &Page) -> Result<Context, Fault> {
+        Ok(Context { page_id: Some(page.page_id().clone()), ..self.session()?.scope.context() })
     }
 
     /// The tab named by `tab_id`, else the active one.

@@ -8,7 +8,7 @@ use crate::browser::page::Area;
 use crate::contract::facts::{SESSION, Scalar, TAB};
 use crate::contract::result::SESSION_ID;
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
-use crate::fault::{Code, Fault, Problem};
+use crate::fault::Fault;
 use crate::limits::STORAGE_ITEMS_MAX;
 
 const AREA: Parameter = Parameter::new("area", Shape::Choice(&["local", "session"]), "").or(Scalar::Text("local"));
@@ -64,16 +64,7 @@ pub static SET_STORAGE: Tool = Tool {
 };
 
 async fn set_storage(call: Call) -> Result<Output, Fault> {
-    let items = call.arguments.value("items").and_then(Value::as_object).cloned().unwrap_or_default();
-    if items.len() > STORAGE_ITEMS_MAX {
-        return Err(Fault::new(Code::LimitExceeded).with("limit", STORAGE_ITEMS_MAX).with("name", "items"));
-    }
-    let wrong = items.iter().filter(|(_, value)| !value.is_string());
-    let field = |key: &String| format!("items.{}", key.chars().take(64).collect::<String>());
-    let problems: Vec<Problem> = wrong.map(|(key, _)| Problem::new(field(key), "must be a string")).collect();
-    if !problems.is_empty() {
-        return Err(Fault::invalid(&problems));
-    }
+    let items = call.arguments.text_members("items", STORAGE_ITEMS_MAX)?;
     let page = call.page()?;
     let area = Area::parse(call.arguments.text("area"));
     let storage = page.web_storage(area, call.deadline).await.map_err(faults::page(&call))?;

@@ -7,6 +7,7 @@
 
 pub mod artifact;
 pub mod audit;
+pub mod directory;
 pub mod disk;
 pub mod error;
 pub mod event;

@@ -39,6 +39,34 @@ pub fn read(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), path)
 }
 
+/// As [`read`]; `None` when there is no such file.
+///
+/// # Errors
+/// As [`open`].
+pub fn read_if_there(path: &Path) -> io::Result<Option<File>> {
+    match read(path) {
+        Err(error) if is_absent(&error) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Whether nothing lies at the path that was refused with `error`; a file in a directory's place leaves
+/// no room for one below it.
+pub fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Refuses a file that no longer lies at `path`: what is written to it is lost.
+///
+/// # Errors
+/// `NotFound`.
+pub fn expect_at(file: &File, path: &Path) -> io::Result<()> {
+    if is_at(file, path) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, "it was removed or replaced"))
+}
+
 /// Whether the file still is what lies at `path`.
 pub fn is_at(file: &File, path: &Path) -> bool {
     let there = std::fs::symlink_metadata(path).map(|facts| (facts.dev(), facts.ino()));

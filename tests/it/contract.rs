@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Options, Server};
+use crate::support::{Options, Server, reply};
 
 /// Tools of the contract that must be there by now.
 const CONTRACT_TOOLS_MIN: usize = 43;
@@ -153,7 +153,7 @@ fn check_result(wanted: &Value, data: &Value) -> Vec<String> {
         if schema.is_null() || !fits {
             problems.push(format!("result {name}: {have:?} instead of {want:?}"));
         }
-        let tool = pageledger::tools::find(wanted["name"].as_str().expect("a name")).expect("a tool");
+        let tool = reply::tool(wanted["name"].as_str().expect("a name"));
         let own = tool.facts.returns.fields().iter().find(|own| own.name == name);
         if own.is_some_and(|own| own.always != (field["always"] == true)) {
             problems.push(format!("result {name}: always {}", field["always"]));
@@ -192,7 +192,7 @@ async fn every_tool_keeps_the_contract() {
         }
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{}", tool["name"]);
         // Replies of all tests are checked against this very schema.
-        let facts = &pageledger::tools::find(tool["name"].as_str().expect("a name")).expect("a tool").facts;
+        let facts = &reply::tool(tool["name"].as_str().expect("a name")).facts;
         assert_eq!(tool["outputSchema"], Value::Object(facts.returns.schema()), "{}", tool["name"]);
     }
 }

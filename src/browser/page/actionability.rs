@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use storage::ids::FrameId;
 
 use super::error::PageError;
+use super::frames::FRAME_DEPTH_MAX;
 use super::kit::KitError;
 use super::resolve::{Element, network_rests};
 use crate::browser::Page;
@@ -21,8 +22,6 @@ const OBSTACLE_REST: Duration = Duration::from_millis(2500);
 const MOVING_MAX: Duration = Duration::from_secs(5);
 /// One wait inside the page, so that the frames around it are looked at again now and then.
 const LOOK_MAX: Duration = Duration::from_millis(3000);
-/// Frames around a frame.
-const FRAME_DEPTH_MAX: usize = 64;
 
 /// What an action needs of its element.
 #[derive(Debug, Clone, Copy, Default)]
@@ -185,13 +184,8 @@ impl Page {
     ) -> Result<Result<(f64, f64), Value>, KitError> {
         let (mut frame_id, mut x, mut y) = (frame_id.clone(), x, y);
         for _ in 0..FRAME_DEPTH_MAX {
-            let parent = self.state().frame(&frame_id).ok_or(KitError::Lost)?.parent.clone();
-            let Some(parent) = parent else { return Ok(Ok((x, y))) };
-            let session = self.state().frame(&parent).ok_or(KitError::Lost)?.session.clone();
-            let owner =
-                self.kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame_id.as_str() }), deadline).await?;
-            let backend_node_id = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
-            let id = self.keep_backend_node(&parent, backend_node_id, deadline).await?;
+            let Some((parent, node)) = self.holder(&frame_id, deadline).await? else { return Ok(Ok((x, y))) };
+            let id = self.keep_backend_node(&parent, node, deadline).await?;
             let answer = self.act(&parent, id, &json!({ "action": "inside", "x": x, "y": y }), deadline).await?;
             if answer["ok"] != true {
                 return Ok(Err(answer));

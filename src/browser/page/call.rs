@@ -1,8 +1,11 @@
 //! How an operation talks to its page and how it ends: by the answer, the deadline, a dialog, or the
 //! end of the page, whichever comes first.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use base64::Engine as _;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use storage::ids::{DownloadId, PageId};
 
@@ -71,6 +74,26 @@ impl Page {
     ) -> Result<Value, PageError> {
         let answer = self.connection().raw(Some(session), method, params, deadline).await;
         answer.map_err(|error| self.fault(&error, method))
+    }
+
+    /// As [`Page::command`] on the page's own session, for an answer whose `data` is base64.
+    pub(super) async fn command_for_bytes(
+        &self,
+        method: &str,
+        params: Value,
+        deadline: Deadline,
+    ) -> Result<Vec<u8>, PageError> {
+        #[derive(Deserialize)]
+        struct Answer<'a> {
+            #[serde(borrow)]
+            data: Cow<'a, str>,
+        }
+        let answer = self.connection().raw_text(Some(self.session()), method, params, deadline).await;
+        let answer = answer.map_err(|error| self.fault(&error, method))?;
+        let answer: Answer<'_> =
+            serde_json::from_str(answer.get()).map_err(|error| PageError::internal(error.to_string()))?;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(answer.data.as_bytes());
+        bytes.map_err(|error| PageError::internal(error.to_string()))
     }
 
     /// What a failed command says about this page.

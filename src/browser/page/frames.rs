@@ -16,6 +16,8 @@ use crate::deadline::Deadline;
 const FRAMES_SEARCHED_MAX: usize = 200;
 /// Texts of all frames together, in bytes; frames after that are counted.
 const ANSWERS_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Frames around a frame.
+pub(super) const FRAME_DEPTH_MAX: usize = 64;
 /// A frame within the page that does not answer for this long is passed over.
 const FRAME_WAIT: Duration = Duration::from_secs(2);
 
@@ -49,23 +51,31 @@ impl Page {
     async fn describe_frames(&self, deadline: Deadline) -> Result<Vec<FrameShown>, PageError> {
         let mut frames = shown(&self.state());
         for frame in &mut frames {
-            let Some(parent) = &frame.parent else { continue };
-            match self.holder(parent, &frame.frame_id, deadline).await {
-                Ok(reference) => frame.reference = reference,
-                Err(KitError::Lost) => {}
+            match self.holder(&frame.frame_id, deadline).await {
+                Ok(Some((parent, node))) => frame.reference = self.reference_of_node(&parent, node),
+                Ok(None) | Err(KitError::Lost) => {}
                 Err(KitError::Page(error)) => return Err(error),
             }
         }
         Ok(frames)
     }
 
-    /// The reference of the element that holds a frame.
-    async fn holder(&self, parent: &FrameId, inner: &FrameId, deadline: Deadline) -> Result<Option<String>, KitError> {
-        let session = self.state().frame(parent).map(|parent| parent.session.clone()).ok_or(KitError::Lost)?;
-        let params = json!({ "frameId": inner.as_str() });
+    /// The frame around a frame, and the backend node there that holds it; `None` for the main frame.
+    pub(super) async fn holder(
+        &self,
+        frame_id: &FrameId,
+        deadline: Deadline,
+    ) -> Result<Option<(FrameId, i64)>, KitError> {
+        let (parent, session) = {
+            let state = self.state();
+            let Some(parent) = state.frame(frame_id).ok_or(KitError::Lost)?.parent.clone() else { return Ok(None) };
+            let session = state.frame(&parent).ok_or(KitError::Lost)?.session.clone();
+            (parent, session)
+        };
+        let params = json!({ "frameId": frame_id.as_str() });
         let owner = self.kit_call(&session, "DOM.getFrameOwner", params, deadline).await?;
         let backend_node_id = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
-        Ok(self.reference_of_node(parent, backend_node_id))
+        Ok(Some((parent, backend_node_id)))
     }
 
     /// Asks each frame's kit the same, the main frame first. Frames within that are gone or do not

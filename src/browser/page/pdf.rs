@@ -1,6 +1,5 @@
 //! A page on paper, as PDF.
 
-use base64::Engine as _;
 use serde_json::json;
 
 use super::error::PageError;
@@ -18,7 +17,15 @@ const PAPER: [(&str, f64, f64); 7] = [
     ("Ledger", 17.0, 11.0),
 ];
 /// The names alone.
-pub const PAPER_NAMES: &[&str] = &["A3", "A4", "A5", "Letter", "Legal", "Tabloid", "Ledger"];
+pub const PAPER_NAMES: &[&str] = &{
+    let mut names = [""; PAPER.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = PAPER[at].0;
+        at += 1;
+    }
+    names
+};
 
 #[derive(Debug, Clone, Copy)]
 pub struct PdfOptions<'a> {
@@ -41,11 +48,8 @@ impl Page {
             "printBackground": options.background,
         });
         let mark = self.begin(deadline).await?;
-        let printing = self.command(self.session(), "Page.printToPDF", params, deadline);
-        let printed = self.race_undone(mark, deadline, printing).await?;
-        let data = printed["data"].as_str().unwrap_or_default();
-        let pdf = base64::engine::general_purpose::STANDARD.decode(data);
-        let pdf = pdf.map_err(|error| PageError::internal(error.to_string()))?;
+        let printing = self.command_for_bytes("Page.printToPDF", params, deadline);
+        let pdf = self.race_undone(mark, deadline, printing).await?;
         if pdf.starts_with(b"%PDF-") { Ok(pdf) } else { Err(PageError::internal("the browser printed no PDF")) }
     }
 }

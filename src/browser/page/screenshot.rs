@@ -1,11 +1,10 @@
 //! Pictures of a page, as PNG: what shows, the whole document, a part of it, or one element.
 
-use base64::Engine as _;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::actionability::number;
 use super::error::PageError;
+use super::frames::FRAME_DEPTH_MAX;
 use super::kit::KitError;
 use crate::browser::Page;
 use crate::deadline::Deadline;
@@ -14,8 +13,6 @@ use crate::deadline::Deadline;
 pub const SCREENSHOT_SIDE_MAX: u32 = 16_384;
 /// A whole picture, in pixels; the browser holds four bytes for each, and more than once.
 pub const SCREENSHOT_PIXELS_MAX: u32 = SCREENSHOT_SIDE_MAX * 4_096;
-/// Frames around a frame.
-const FRAME_DEPTH_MAX: usize = 64;
 
 /// An element's box in its frame's viewport.
 const BOX: &str = "function(id) {
@@ -71,12 +68,6 @@ struct Area {
     cut_from: Option<(u64, u64)>,
 }
 
-#[derive(Deserialize)]
-struct Captured<'a> {
-    #[serde(borrow)]
-    data: std::borrow::Cow<'a, str>,
-}
-
 /// While it lives, the browser draws nothing behind the page.
 struct Transparent<'a>(&'a Page);
 
@@ -128,14 +119,9 @@ impl Page {
             params["captureBeyondViewport"] = (on_page || !shows(&area.clip, &metrics)).into();
         }
         let transparent = options.omit_background.then(|| Transparent::begin(self));
-        let captured =
-            self.connection().raw_text(Some(self.session()), "Page.captureScreenshot", params, deadline).await;
+        let captured = self.command_for_bytes("Page.captureScreenshot", params, deadline).await;
         drop(transparent);
-        let captured = captured.map_err(|error| self.fault(&error, "Page.captureScreenshot"))?;
-        let captured: Captured<'_> =
-            serde_json::from_str(captured.get()).map_err(|error| PageError::internal(error.to_string()))?;
-        let png = base64::engine::general_purpose::STANDARD.decode(captured.data.as_bytes());
-        let png = png.map_err(|error| PageError::internal(error.to_string()))?;
+        let png = captured?;
         let (width, height) = dimensions(&png).ok_or_else(|| PageError::internal("the picture is no PNG"))?;
         Ok(Screenshot { png, width, height, cut_from })
     }
@@ -178,12 +164,7 @@ impl Page {
         };
         let mut frame_id = frame_id.clone();
         for _ in 0..FRAME_DEPTH_MAX {
-            let parent = self.state().frame(&frame_id).ok_or(KitError::Lost)?.parent.clone();
-            let Some(parent) = parent else { return Ok(Some(clip)) };
-            let session = self.state().frame(&parent).ok_or(KitError::Lost)?.session.clone();
-            let owner =
-                self.kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame_id.as_str() }), deadline).await?;
-            let node = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
+            let Some((parent, node)) = self.holder(&frame_id, deadline).await? else { return Ok(Some(clip)) };
             let id = self.keep_backend_node(&parent, node, deadline).await?;
             let inside = self.kit_function(&parent, INSIDE, &json!([{ "value": id }]), true, deadline).await?;
             clip.x += number(&inside["value"]["left"]);

@@ -4,7 +4,6 @@ use super::call::Mark;
 use super::error::{PageError, SELECTOR_SHOWN_BYTES_MAX, cut};
 use super::glob::UrlPattern;
 use super::kit::KitError;
-use super::locator::Locator;
 use super::resolve::parse;
 use crate::browser::Page;
 use crate::browser::state::PageState;
@@ -140,20 +139,11 @@ impl Page {
         wanted: SelectorState,
         deadline: Deadline,
     ) -> Result<(), PageError> {
-        self.wait_for_locator(selector, &parse(selector)?, wanted, deadline).await
-    }
-
-    pub(super) async fn wait_for_locator(
-        &self,
-        selector: &str,
-        locator: &Locator,
-        wanted: SelectorState,
-        deadline: Deadline,
-    ) -> Result<(), PageError> {
+        let locator = parse(selector)?;
         let mark = self.begin(deadline).await?;
         let work = async {
             loop {
-                let frame_id = match self.matches(selector, locator, None, true, deadline).await {
+                let frame_id = match self.matches(selector, &locator, None, true, deadline).await {
                     Ok(found) if wanted.holds(found.count, found.visible) => return Ok(()),
                     Ok(found) => found.frame_id,
                     // A reference whose node has gone is detached and hidden.

@@ -199,15 +199,14 @@ impl Page {
         if !holds {
             return Err(stale());
         }
-        match self.keep_backend_node(&node.frame_id, node.backend_node_id, deadline).await {
-            Ok(id) => Ok((node.frame_id, id)),
+        let mut kept = self.keep_backend_node(&node.frame_id, node.backend_node_id, deadline).await;
+        if let Err(KitError::Lost) = kept {
             // The kit may be the lost one, not the node: it is made anew, and asked once more.
-            Err(KitError::Lost) => match self.keep_backend_node(&node.frame_id, node.backend_node_id, deadline).await {
-                Ok(id) => Ok((node.frame_id, id)),
-                Err(KitError::Lost) => Err(stale()),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
+            kept = self.keep_backend_node(&node.frame_id, node.backend_node_id, deadline).await;
+        }
+        match kept {
+            Err(KitError::Lost) => Err(stale()),
+            kept => kept.map(|id| (node.frame_id, id)),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
 use crate::paths;
-use crate::tools::launch_arguments::record_refusal;
+use crate::tools::refusals;
 use crate::tools::tool::{Call, Output, Tool};
 
 pub static LIST_DOWNLOADS: Tool = Tool {
@@ -149,12 +149,8 @@ async fn settled(call: &Call, session_id: &SessionId) -> Result<DownloadRow, Fau
 
 /// Below the files of the session's latest run.
 fn permitted(call: &Call, asked: &str) -> Result<std::path::PathBuf, Fault> {
-    let refused = || {
-        record_refusal(call, "path", asked);
-        Fault::new(Code::PathNotAllowed).with("path", asked)
-    };
-    let instance_id = call.target.ids().instance_id.ok_or_else(refused)?;
-    paths::below(&call.gateway.files_directory().join(instance_id.as_str()), asked).map_err(|_| refused())
+    let instance_id = call.target.ids().instance_id.ok_or_else(|| refusals::path(call, asked))?;
+    refusals::below(call, &call.gateway.files_directory(&instance_id), asked)
 }
 
 async fn copy(call: &Call, handle: ArtifactHandle, path: std::path::PathBuf, seq: u64) -> Result<(), Fault> {

@@ -21,7 +21,7 @@ use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
 use crate::metering;
-use crate::tools::launch_arguments::record_refusal;
+use crate::tools::refusals;
 use crate::tools::tool::{Call, Output, Tool};
 
 pub static EXPORT_EVENTS: Tool = Tool {
@@ -70,8 +70,8 @@ async fn export_events(call: Call) -> Result<Output, Fault> {
     let options = options(&call, selection);
     let reader = call.gateway.journal.log().reader();
     let path = target.path().to_owned();
-    let written = tokio::task::spawn_blocking(move || write(&reader, format, &path, &options, &compiled, end)).await;
-    let written = written.map_err(|panic| Fault::new(Code::InternalError).because(panic))?;
+    let write = move || Ok::<_, Fault>(write(&reader, format, &path, &options, &compiled, end));
+    let written = keep::blocking(write).await?;
     finished(&call, &context, format, written.as_ref()).await?;
     let written = written.map_err(|error| export_fault(&error))?;
     deliver(&call, &context, target, written).await
@@ -121,13 +121,7 @@ fn target(call: &Call, session_id: &SessionId, format: Format) -> Result<Target,
         return Ok(Target::Artifact { directory, path });
     };
     let root = call.gateway.config.data_dir.join("exports");
-    match crate::paths::below(&root, asked) {
-        Ok(path) => Ok(Target::Path(path)),
-        Err(_) => {
-            record_refusal(call, "path", asked);
-            Err(Fault::new(Code::PathNotAllowed).with("path", asked))
-        }
-    }
+    refusals::below(call, &root, asked).map(Target::Path)
 }
 
 fn context(call: &Call, session_id: &SessionId) -> Context {

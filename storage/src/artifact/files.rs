@@ -1,14 +1,15 @@
 //! The few things the artifact store does with files, with care for links, kinds and durability.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
 use crate::StorageError;
+use crate::directory;
 pub(super) use crate::regular::is_at;
 use crate::shred::shred;
 
@@ -22,17 +23,12 @@ pub(super) fn make_directory(directory: &Path) -> Result<(), StorageError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(StorageError::io("open", directory)(error)),
     }
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(StorageError::io("create", directory))?;
-    sync_directory(parent(directory))
+    directory::make_private(directory)?;
+    directory::sync(parent(directory))
 }
 
 pub(super) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-pub(super) fn sync_directory(directory: &Path) -> Result<(), StorageError> {
-    File::open(directory).and_then(|file| file.sync_all()).map_err(StorageError::io("sync", directory))
 }
 
 /// Overwrites and removes the files in `directory`; what is no file stays.

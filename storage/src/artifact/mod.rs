@@ -26,9 +26,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::StorageError;
+use crate::directory;
 use crate::disk::{DiskLevel, DiskWatch};
 use crate::ids::{ArtifactHandle, random_suffix};
 use crate::limits::ARTIFACT_BYTES_MAX;
+use crate::regular;
 use crate::shred::shred;
 
 /// The name of the bound on everything kept together.
@@ -192,7 +194,7 @@ impl ArtifactStore {
         files::make_directory(shard)?;
         self.name(file, &unfinished.0, &path)?;
         reserved.keep();
-        files::sync_directory(shard)?;
+        directory::sync(shard)?;
         Ok(kept)
     }
 
@@ -209,7 +211,7 @@ impl ArtifactStore {
             return Ok(false);
         }
         // Another thread may have given it its name a moment ago and not have synced that yet.
-        files::sync_directory(files::parent(&path))?;
+        directory::sync(files::parent(&path))?;
         Ok(true)
     }
 
@@ -350,6 +352,6 @@ fn hex(digest: &[u8]) -> String {
 
 /// Nothing of ours is there: no file, or something that is not one.
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
-        || error.raw_os_error() == Some(libc::ELOOP)
+    let another_kind = error.kind() == io::ErrorKind::InvalidInput || error.raw_os_error() == Some(libc::ELOOP);
+    regular::is_absent(error) || another_kind
 }

@@ -15,6 +15,7 @@ use super::key::{AuditKey, KeyFiles, PublicKey};
 use super::lines::{CHECKPOINTS_FILE, CheckpointFile};
 use super::trail::{TRAIL_FILE, TrailWriter};
 use crate::StorageError;
+use crate::directory;
 use crate::limits::CHECKPOINT_EVENTS;
 use crate::log::chain::{self, ChainProgress, TRAIL_STEP_BYTES};
 use crate::log::{Durable, Link, Reader};
@@ -87,7 +88,8 @@ impl Book {
     /// When the log is not the one, or not as long as, the newest checkpoint says; else what the
     /// operating system or the key refuses.
     pub fn open(directory: &Path, reader: &Reader, durable: &Durable) -> Result<Self, BookError> {
-        private_directory(directory)?;
+        directory::make_private(directory)?;
+        directory.parent().map_or(Ok(()), directory::sync)?;
         let path = directory.join(CHECKPOINTS_FILE);
         let (checkpoints, tail) = CheckpointFile::open(&path)?;
         let signed = match &tail.checkpoint {
@@ -103,7 +105,7 @@ impl Book {
         let files = KeyFiles::new(directory);
         let key = files.load(tail.in_force)?;
         let trail = TrailWriter::open(&directory.join(TRAIL_FILE), signed.seq)?;
-        sync_directory(directory)?;
+        directory::sync(directory)?;
         Ok(Self {
             directory: directory.to_owned(),
             log_id: reader.log_id().to_owned(),
@@ -299,16 +301,4 @@ fn compare(checkpoint: &Checkpoint, log_id: &str, durable: &Durable, directory: 
         return damaged(1, CONTRADICTS.into());
     }
     Ok(())
-}
-
-fn private_directory(directory: &Path) -> Result<(), StorageError> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
-    directory.parent().map_or(Ok(()), sync_directory)
-}
-
-fn sync_directory(directory: &Path) -> Result<(), StorageError> {
-    let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(StorageError::io("sync", directory))
 }

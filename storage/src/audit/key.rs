@@ -16,6 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 
 use crate::StorageError;
+use crate::directory;
 use crate::regular;
 
 pub const KEY_FILE: &str = "key";
@@ -162,7 +163,7 @@ impl KeyFiles {
         let path = self.directory.join(NEXT_KEY_FILE);
         remove_if_there(&path)?;
         next.write_to(&path)?;
-        self.sync()
+        directory::sync(&self.directory)
     }
 
     /// Ends a rotation whose statement is on record: the old key is destroyed and the next takes its
@@ -194,7 +195,7 @@ impl KeyFiles {
         }
         let from = self.directory.join(NEXT_KEY_FILE);
         std::fs::rename(&from, &path).map_err(StorageError::io("rename", &from))?;
-        self.sync()?;
+        directory::sync(&self.directory)?;
         self.publish(next)
     }
 
@@ -205,7 +206,7 @@ impl KeyFiles {
         let linked = std::fs::hard_link(&draft, self.path());
         remove_if_there(&draft)?;
         linked.map_err(StorageError::io("create", self.path()))?;
-        self.sync()
+        directory::sync(&self.directory)
     }
 
     /// The public half as a line of text that anybody may read.
@@ -219,12 +220,7 @@ impl KeyFiles {
         let mut file = File::create(&draft).map_err(StorageError::io("create", &draft))?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(StorageError::io("write", &draft))?;
         std::fs::rename(&draft, &path).map_err(StorageError::io("rename", &draft))?;
-        self.sync()
-    }
-
-    fn sync(&self) -> Result<(), StorageError> {
-        let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        synced.map_err(StorageError::io("sync", &self.directory))
+        directory::sync(&self.directory)
     }
 }
 

@@ -61,11 +61,8 @@ impl RawLines {
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(path: &Path) -> Result<Option<Self>, StorageError> {
-        match regular::read(path) {
-            Ok(file) => Ok(Some(Self::of(file))),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(StorageError::io("open", path)(error)),
-        }
+        let file = regular::read_if_there(path).map_err(StorageError::io("open", path))?;
+        Ok(file.map(Self::of))
     }
 
     /// Whatever can be read: somebody who names a file may mean a pipe.
@@ -158,17 +155,10 @@ impl CheckpointFile {
         bytes.push(b'\n');
         self.file.write_all_at(&bytes, self.end)?;
         self.file.sync_all()?;
-        if !regular::is_at(&self.file, &self.path) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed or replaced"));
-        }
+        regular::expect_at(&self.file, &self.path)?;
         self.end += bytes.len() as u64;
         Ok(())
     }
-}
-
-/// A file in the directory's place leaves no room for one below it.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The end of the file, and how long it is.
@@ -211,10 +201,8 @@ fn read_tail(bytes: &[u8]) -> Tail {
 /// # Errors
 /// When the file cannot be read.
 pub fn newest_checkpoint(path: &Path) -> Result<Option<Checkpoint>, StorageError> {
-    let file = match regular::read(path) {
-        Err(error) if is_absent(&error) => return Ok(None),
-        opened => opened.map_err(StorageError::io("open", path))?,
-    };
+    let opened = regular::read_if_there(path).map_err(StorageError::io("open", path))?;
+    let Some(file) = opened else { return Ok(None) };
     let (bytes, _) = read_end(&file).map_err(StorageError::io("read", path))?;
     Ok(read_tail(whole_lines(&bytes)).checkpoint)
 }

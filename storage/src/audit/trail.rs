@@ -51,11 +51,8 @@ impl TrailWriter {
     /// # Errors
     /// When the operating system refuses.
     pub fn sync(&self) -> Result<(), StorageError> {
-        let there = |()| match regular::is_at(&self.file, &self.path) {
-            true => Ok(()),
-            false => Err(io::Error::new(io::ErrorKind::NotFound, "it was removed or replaced")),
-        };
-        self.file.sync_all().and_then(there).map_err(StorageError::io("sync", &self.path))
+        let synced = self.file.sync_all().and_then(|()| regular::expect_at(&self.file, &self.path));
+        synced.map_err(StorageError::io("sync", &self.path))
     }
 }
 
@@ -70,11 +67,8 @@ impl TrailReader {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: &Path) -> Result<Option<Self>, StorageError> {
-        match regular::read(path) {
-            Ok(file) => Ok(Some(Self { file })),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(StorageError::io("open", path)(error)),
-        }
+        let file = regular::read_if_there(path).map_err(StorageError::io("open", path))?;
+        Ok(file.map(|file| Self { file }))
     }
 
     /// Fills `entries` with those from `first_seq` on; returns how many bytes there were.

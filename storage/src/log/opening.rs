@@ -3,8 +3,6 @@
 //! What must stay true: the lock comes first and is given up last; the first events of an opening are
 //! durable before anybody else can append, or, on a full disk, wait for room before anybody else does.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -21,6 +19,7 @@ use super::storage_io::{StorageIo, SystemIo};
 use super::writer::{Progress, Writer};
 use super::{Durability, Inner, Log, LogOptions, Reader, lock};
 use crate::StorageError;
+use crate::directory;
 use crate::event::catalog::{LogOpened, LogRecovered};
 use crate::event::{Clean, Context, Draft, Symbol};
 use crate::limits::REWRITE_GROUP_BYTES;
@@ -53,8 +52,7 @@ impl Log {
     /// repeat exactly serves the queue itself.
     pub(super) fn prepare(options: LogOptions, io: Arc<dyn StorageIo>) -> Result<(Log, Writer), StorageError> {
         let directory = &options.directory;
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
+        directory::make_private(directory)?;
         let lock = lock::take(directory)?;
         let now_micros = options.clock.now_micros();
         let recovered = recovery::recover(&*io, directory, options.segment_bytes, now_micros)?;

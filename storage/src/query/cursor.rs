@@ -21,6 +21,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::StorageError;
+use crate::directory;
 use crate::ids::Owner;
 
 const VERSION: u8 = 1;
@@ -105,9 +106,7 @@ impl CursorKey {
         let _ = std::fs::remove_file(&draft);
         written.map_err(StorageError::io("create", path))?;
         if let Some(parent) = path.parent() {
-            std::fs::File::open(parent)
-                .and_then(|directory| directory.sync_all())
-                .map_err(StorageError::io("sync", parent))?;
+            directory::sync(parent)?;
         }
         Ok(key)
     }

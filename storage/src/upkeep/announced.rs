@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::StorageError;
+use crate::directory;
 use crate::event::catalog::LogRemoved;
 use crate::event::codec::ContextField;
 use crate::event::removed::{WHOLE_SEGMENT, to_json};
@@ -112,8 +113,7 @@ impl Announced {
         });
         written.map_err(StorageError::io("write", &unfinished))?;
         std::fs::rename(&unfinished, &self.path).map_err(StorageError::io("rename", &unfinished))?;
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        File::open(directory).and_then(|file| file.sync_all()).map_err(StorageError::io("sync", directory))
+        directory::sync(self.path.parent().unwrap_or(Path::new(".")))
     }
 
     fn read(&self) -> Result<Option<Note>, StorageError> {

@@ -5,11 +5,10 @@
 //! about exactly the generation asked for.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::StorageError;
+use crate::directory;
 use crate::log::{Reader, SegmentFacts};
 use crate::upkeep::contents::{Contents, Handle, each_event, handle};
 use crate::upkeep::plan::{Holding, Kept};
@@ -23,8 +22,7 @@ pub struct Inventory {
 impl Inventory {
     /// `directory` is the inventory's own; it is made when absent.
     pub fn open(directory: &Path) -> Result<Self, StorageError> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(directory).map_err(StorageError::io("create", directory))?;
+        directory::make_private(directory)?;
         Ok(Self { directory: directory.to_owned(), kept: BTreeMap::new() })
     }
 

@@ -1,9 +1,20 @@
 //! A tool's reply, checked for what holds of every reply.
 
+use pageledger::tools::TOOLS;
+use pageledger::tools::tool::Tool;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use super::schema;
+
+/// The tool called `name`.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn tool(name: &str) -> &'static Tool {
+    TOOLS.iter().find(|tool| tool.facts.name == name).expect("a tool of ours")
+}
 
 /// One reply.
 #[derive(Debug, Clone)]
@@ -60,7 +71,7 @@ impl Reply {
             assert!(envelope.get("data").is_some(), "{envelope}");
         }
         // The contract's own test holds that what is published is this.
-        let tool = pageledger::tools::find(operation["tool"].as_str().unwrap_or_default()).expect("a tool of ours");
+        let tool = tool(operation["tool"].as_str().unwrap_or_default());
         let published = Value::Object(tool.facts.returns.schema());
         let problems = schema::problems(&published, envelope);
         assert!(problems.is_empty(), "{} answers other than it says: {problems:?}", tool.facts.name);

@@ -72,7 +72,6 @@ struct Frames {
 /// A frame as the state knows it.
 struct FrameEntry {
     frame_id: FrameId,
-    parent: Option<FrameId>,
     session: SessionKey,
     loader_id: Arc<str>,
 }
@@ -161,7 +160,6 @@ impl Page {
             .filter(|(frame_id, _)| within(frame_id))
             .map(|(frame_id, frame)| FrameEntry {
                 frame_id: frame_id.clone(),
-                parent: frame.parent.clone(),
                 session: frame.session.clone(),
                 loader_id: frame.loader_id.as_deref().unwrap_or_default().into(),
             })
@@ -189,13 +187,8 @@ impl Page {
         owners: &mut HashMap<(FrameId, i64), FrameId>,
         deadline: Deadline,
     ) -> Result<FrameTree, KitError> {
-        if let Some(parent) = frame.parent.as_ref().filter(|_| inner) {
-            let session = self.state().frame(parent).map(|parent| parent.session.clone()).ok_or(KitError::Lost)?;
-            let owner = self
-                .kit_call(&session, "DOM.getFrameOwner", json!({ "frameId": frame.frame_id.as_str() }), deadline)
-                .await?;
-            let backend_node_id = owner["backendNodeId"].as_i64().ok_or(KitError::Lost)?;
-            owners.insert((parent.clone(), backend_node_id), frame.frame_id.clone());
+        if inner && let Some(holder) = self.holder(&frame.frame_id, deadline).await? {
+            owners.insert(holder, frame.frame_id.clone());
         }
         let params = json!({ "frameId": frame.frame_id.as_str() });
         let nodes = self.ax_nodes(&frame.session, "Accessibility.getFullAXTree", params, deadline).await?;

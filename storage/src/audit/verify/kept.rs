@@ -7,7 +7,6 @@
 //! listing and a bounded number of names.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use super::report::{Finding, Findings, Problem, Report};
 use crate::StorageError;
@@ -38,13 +37,13 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Reads everything that lies in `directory`.
+    /// Reads everything that lies in `store` and was not proven there before.
     ///
     /// # Errors
     /// When the operating system refuses.
-    pub fn read(directory: &Path) -> Result<Self, StorageError> {
+    pub fn read(store: &ArtifactStore) -> Result<Self, StorageError> {
         let mut kept = Self {
-            store: ArtifactStore::open_read_only(directory),
+            store: store.clone(),
             there: true,
             altered: HashMap::new(),
             altered_left_out: 0,

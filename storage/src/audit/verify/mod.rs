@@ -29,6 +29,7 @@ use super::checkpoint::SignedLine;
 use super::key::PublicKey;
 use super::lines::CHECKPOINTS_FILE;
 use crate::StorageError;
+use crate::artifact::ArtifactStore;
 use crate::limits::CLOSING_CHECKPOINT_MILLIS;
 use crate::log::inspect::{self, Look};
 
@@ -79,12 +80,14 @@ pub fn verify(options: &VerifyOptions, progress: &mut dyn FnMut(Progress)) -> Re
     let directory = options.data_dir.join("log");
     let began = Instant::now();
     let mut passes = 0;
+    // What one pass has proven need not be read again by the next.
+    let store = options.artifacts.then(|| ArtifactStore::open_read_only(&options.data_dir.join("artifacts")));
     loop {
         passes += 1;
         let before = Fingerprint::of(options, &inspect::look(&directory)?);
         let anchored = signed(options, &directory)?;
         let look = inspect::look(&directory)?;
-        let ended = one_pass(options, anchored, look, progress)?;
+        let ended = one_pass(options, store.as_ref(), anchored, look, progress)?;
         let comes = ended.as_ref().is_some_and(|report| report.unsigned_close) && closing_comes(options, &before)?;
         let changed = comes || Fingerprint::of(options, &inspect::look(&directory)?) != before;
         match ended {
@@ -155,6 +158,7 @@ fn signed(options: &VerifyOptions, log: &std::path::Path) -> Result<(Anchors, Fi
 /// `None`: segments were removed meanwhile.
 fn one_pass(
     options: &VerifyOptions,
+    store: Option<&ArtifactStore>,
     (anchors, findings): (Anchors, Findings),
     look: Look,
     progress: &mut dyn FnMut(Progress),
@@ -164,9 +168,7 @@ fn one_pass(
     let oldest = oldest.or(look.segments.first().map(|(number, _)| *number)).unwrap_or(1);
     let trail = Trail::open(&audit)?;
     let mut pass = Pass::new(&anchors, trail, findings, &options.data_dir, &look);
-    if options.artifacts {
-        pass.kept = Some(Kept::read(&options.data_dir.join("artifacts"))?);
-    }
+    pass.kept = store.map(Kept::read).transpose()?;
     let (sender, steps) = sync_channel(read::STEPS_WAITING_MAX);
     let ended = std::thread::scope(|scope| {
         let for_thread = directory.clone();
