@@ -36,11 +36,14 @@ impl Ahead {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what an earlier process left.
-    pub fn clear(&self) -> std::io::Result<()> {
+    /// Removes what an earlier process left, before anything is made.
+    pub fn clear(&self) {
         match std::fs::remove_dir_all(&self.directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            // Should it stay, it takes room until the next start, and is written over.
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::debug!(path = %self.directory.display(), %error, "tables made in advance could not be removed");
+            }
+            _ => {}
         }
     }
 

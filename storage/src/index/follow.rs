@@ -109,7 +109,6 @@ impl Follower {
             return Ok(());
         }
         let segments = self.shared.reader.segments().map_err(|error| error.to_string())?;
-        self.shared.ahead.clear().map_err(|error| error.to_string())?;
         let fault = self.shared.shelf.open(&segments).map_err(|error| error.to_string())?;
         self.tables_opened = true;
         if let Some(reason) = fault {

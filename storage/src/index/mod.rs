@@ -116,6 +116,8 @@ impl Index {
     #[must_use]
     pub fn start(directory: &Path, reader: Reader, durable: watch::Receiver<Durable>) -> Self {
         let shared = Arc::new(Shared::new(directory, reader));
+        // Here, not on the follower's thread: a table may be asked for as soon as this returns.
+        shared.ahead.clear();
         let control = Arc::new(watch::Sender::new(false));
         let index = Self { shared: shared.clone(), control, threads: Arc::default() };
         let follower = follow::Follower::new(shared.clone(), durable, index.control.subscribe());
