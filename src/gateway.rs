@@ -23,6 +23,7 @@ use crate::browser;
 use crate::config::Config;
 use crate::fault::{Code, Fault};
 use crate::journal::Journal;
+use crate::paths;
 use crate::redact::Redactor;
 use crate::session::registry::Registry;
 use crate::tools;
@@ -96,7 +97,7 @@ impl Gateway {
         let ends = aftermath::ends(&log)?;
         // A queue that was just made has room for them.
         let _ = log.offer(ends);
-        clear_leftovers(&directory.join("run"))?;
+        clear_leftovers(&directory)?;
         let artifacts =
             ArtifactStore::open_minding(&directory.join("artifacts"), config.artifact_quota_bytes, disk.clone())?;
         let index = Index::start(&directory.join("index"), log.reader(), log.watch());
@@ -195,10 +196,14 @@ pub fn local_owner() -> Owner {
 }
 
 /// Removes what a killed process left: the lock says that nobody else uses it.
-fn clear_leftovers(run: &Path) -> Result<(), StorageError> {
-    match std::fs::remove_dir_all(run) {
+fn clear_leftovers(data_dir: &Path) -> Result<(), StorageError> {
+    for written_to in ["files", "exports", "auth-states"] {
+        paths::clear_unfinished(&data_dir.join(written_to));
+    }
+    let run = data_dir.join("run");
+    match std::fs::remove_dir_all(&run) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(StorageError::io("remove", run)(error)),
+        Err(error) => Err(StorageError::io("remove", &run)(error)),
     }
 }

@@ -213,17 +213,74 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
 
 fn place(path: &Path, fill: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>) -> Result<(), StorageError> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file =
-        tempfile::NamedTempFile::new_in(directory).map_err(StorageError::io("create a file in", directory))?;
+    let unfinished = tempfile::Builder::new()
+        .prefix(UNFINISHED_PREFIX)
+        .rand_bytes(UNFINISHED_RANDOM_LENGTH)
+        .suffix(UNFINISHED_SUFFIX)
+        .tempfile_in(directory);
+    let mut file = unfinished.map_err(StorageError::io("create a file in", directory))?;
     fill(file.as_file_mut()).map_err(StorageError::io("write", path))?;
     file.as_file().sync_all().map_err(StorageError::io("sync", path))?;
     file.persist(path).map_err(|error| StorageError::io("rename to", path)(error.error))?;
     directory::sync(directory)
 }
 
+/// How a file is called until it is whole; exports call theirs by `.`, the name, `.`, then the same.
+const UNFINISHED_PREFIX: &str = ".unfinished.";
+const UNFINISHED_RANDOM_LENGTH: usize = 12;
+const UNFINISHED_SUFFIX: &str = ".part";
+/// Directories below one that is cleared, so deep.
+const DEPTH_MAX: usize = 64;
+
+fn is_unfinished(name: &str) -> bool {
+    let stem = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(UNFINISHED_SUFFIX));
+    let random = stem.and_then(|stem| stem.rsplit_once('.')).map(|(_, random)| random);
+    random.is_some_and(|random| {
+        random.len() == UNFINISHED_RANDOM_LENGTH && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+/// Removes what a killed process did not finish below `directory`: nobody else writes there. Follows
+/// no link. What cannot be removed now is at the next start.
+pub fn clear_unfinished(directory: &Path) {
+    let mut waiting = vec![(directory.to_owned(), 0)];
+    while let Some((next, depth)) = waiting.pop() {
+        for entry in std::fs::read_dir(&next).into_iter().flatten().flatten() {
+            let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
+            if kind.is_dir() && depth < DEPTH_MAX {
+                waiting.push((entry.path(), depth + 1));
+            } else if kind.is_file() && name.to_str().is_some_and(is_unfinished) {
+                match std::fs::remove_file(entry.path()) {
+                    Ok(()) => tracing::info!(name = %name.display(), "a file that was not finished is removed"),
+                    Err(error) => tracing::warn!(%error, "a file that was not finished could not be removed"),
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_under_way_is_told_from_others() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let names = |directory: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(directory).expect("it is there").flatten();
+            entries.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect()
+        };
+        let failed = place(&directory.path().join("a.txt"), |_| {
+            let found = names(directory.path());
+            assert!(found.len() == 1 && is_unfinished(&found[0]), "{found:?}");
+            Err(std::io::Error::other("the disk refuses"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(names(directory.path()), Vec::<String>::new(), "a file that failed leaves nothing");
+        for other in [".part", "a.0123456789ab.part", ".a.0123456789a.part", ".a.0123456789a-.part", ".hidden"] {
+            assert!(!is_unfinished(other), "{other}");
+        }
+    }
 
     #[test]
     fn nothing_leaves_the_root() {

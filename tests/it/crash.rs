@@ -135,3 +135,26 @@ async fn ends_that_a_start_did_not_come_to_record_are_recorded_by_the_next() {
     assert_eq!((&events[1]["kind"], &events[1]["data"]["reason"]), (&json!("session.closed"), &json!("interrupted")));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_a_killed_server_did_not_finish_go_at_the_next_start_and_no_others() {
+    let data = DataDir::fresh();
+    let put = |name: &str| {
+        let path = data.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("a directory");
+        std::fs::write(&path, "half a login").expect("a file");
+        path
+    };
+    let unfinished = [
+        "auth-states/0123/.unfinished.aZ09bcdefghi.part",
+        "files/i-1/deep/.unfinished.0123456789ab.part",
+        "exports/sub/.history.parquet.0123456789ab.part",
+    ]
+    .map(put);
+    let others = ["exports/.hidden", "exports/a.0123456789ab.part", "files/i-1/whole.png"].map(put);
+    let server = Server::start(Options::stdio().on(&data)).await;
+    server.stop().await;
+    let left: Vec<_> = unfinished.iter().filter(|path| path.exists()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(others.iter().all(|path| path.exists()), "what is whole stays");
+}
