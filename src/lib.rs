@@ -28,6 +28,7 @@ pub mod surrogates;
 pub mod telemetry;
 pub mod tools;
 pub mod transport;
+pub mod unseen;
 
 /// Standard base64 with padding (RFC 4648, section 4).
 #[must_use]

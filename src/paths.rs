@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use storage::{StorageError, directory};
 
 use crate::limits::head;
+use crate::unseen::is_unseen;
 
 /// Why a path was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,12 +150,8 @@ const NAMELESS: &str = "download";
 #[must_use]
 pub fn plain_name(given: &str) -> String {
     let last = given.rsplit(['/', '\\']).find(|part| !part.trim_matches(['.', ' ']).is_empty()).unwrap_or_default();
-    let shown = |c: char| {
-        !c.is_control()
-            && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     let kept: String =
-        last.chars().filter(|c| shown(*c)).map(|c| if "<>:\"|?*".contains(c) { '_' } else { c }).collect();
+        last.chars().filter(|c| !is_unseen(*c)).map(|c| if "<>:\"|?*".contains(c) { '_' } else { c }).collect();
     let kept = kept.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
     let kept = if kept.is_empty() { NAMELESS } else { kept };
     let stem = kept.split('.').next().unwrap_or_default().to_ascii_lowercase();

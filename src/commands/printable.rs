@@ -8,6 +8,7 @@ use storage::event::{EventView, json};
 use storage::time::rfc3339;
 
 use crate::limits::{TAIL_LINE_BYTES_MAX, head};
+use crate::unseen::is_unseen;
 
 /// The whole event as one line of JSON.
 pub fn json_line(event: &EventView<'_>, log_id: &str) -> String {
@@ -44,23 +45,12 @@ pub fn short_line(event: &EventView<'_>) -> String {
 
 fn put_escaped(line: &mut String, text: &str, escape: &mut dyn FnMut(&mut String, char)) {
     for character in text.chars() {
-        if is_not_seen(character) {
+        if is_unseen(character) {
             escape(line, character);
         } else {
             line.push(character);
         }
     }
-}
-
-/// Controls of both ranges, line and paragraph separators, marks that turn the text's direction, and what
-/// takes no room at all.
-fn is_not_seen(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{00ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 fn json_escape(line: &mut String, character: char) {
@@ -106,7 +96,7 @@ mod tests {
         let hostile = "a\u{1b}[31m\r\n\u{7f}\u{9b}2J\u{2028}\u{202e}\u{0}\u{200b}\u{e0041}z";
         let (json, short) = lines(hostile);
         for line in [&json, &short] {
-            assert!(!line.chars().any(is_not_seen), "{line:?}");
+            assert!(!line.chars().any(is_unseen), "{line:?}");
         }
         let parsed: Value = serde_json::from_str(&json).expect("the line is JSON");
         assert_eq!(parsed["data"]["text"], hostile);

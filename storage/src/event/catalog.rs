@@ -653,6 +653,10 @@ impl Kind {
     }
 }
 
+/// Kinds up to this number speak of the log itself.
+pub const LOG_KIND_NUMBER_MAX: u16 = 9;
+/// The set of them: one bit each, as block headers have it.
+pub const LOG_KINDS: u128 = (1 << (LOG_KIND_NUMBER_MAX + 1)) - 2;
 /// Highest number a kind may have, so that a set of kinds fits a `u128`.
 pub const NUMBER_MAX: u16 = 127;
 

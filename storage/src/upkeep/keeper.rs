@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::StorageError;
 use crate::artifact::ArtifactStore;
-use crate::event::catalog::SessionWarning;
+use crate::event::catalog::{LOG_KIND_NUMBER_MAX, LOG_KINDS, SessionWarning};
 use crate::event::{Class, Clean, Context, Draft, KINDS, Symbol};
 use crate::index::Index;
 use crate::limits::{ARTIFACT_ORPHAN_SECONDS, ARTIFACT_PIN_SECONDS};
@@ -26,11 +26,6 @@ use crate::upkeep::policy::Policy;
 use crate::upkeep::rewriting::{Outcome, Rewriting};
 use crate::upkeep::tally::Grounds;
 use crate::upkeep::unnamed;
-
-/// Kinds up to this number are what the log says of itself.
-const OWN_KIND_MAX: u16 = 9;
-/// They alone are no reason to seal a segment.
-const OWN_KINDS: u128 = (1 << (OWN_KIND_MAX + 1)) - 1;
 
 /// What upkeep works on.
 pub struct Parts {
@@ -169,7 +164,7 @@ impl Keeper {
         let (grounds, number, index) = (Grounds::plain(reason), facts.number, &self.parts.index);
         self.rewriting.rewrite(
             facts,
-            &mut |view, class| most.is_some_and(|most| class <= most) && view.kind_number > OWN_KIND_MAX,
+            &mut |view, class| most.is_some_and(|most| class <= most) && view.kind_number > LOG_KIND_NUMBER_MAX,
             &|tally, generation| tally.by_session(&grounds, number, generation),
             &|rewritten| {
                 if let Some(Err(error)) = index.as_ref().map(|index| index.build(&rewritten.reader())) {
@@ -190,7 +185,8 @@ impl Keeper {
         let Some(active) = self.parts.log.reader().segments()?.pop() else { return Ok(()) };
         let age_micros = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
         if active.created_micros.saturating_add(age_micros) <= self.parts.clock.now_micros() {
-            self.seal(&active, !OWN_KINDS)?;
+            // What the log says of itself alone is no reason to.
+            self.seal(&active, !LOG_KINDS)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use super::facts::{Describer, removed_block_is_bare};
 use super::report::Problem;
-use crate::event::catalog::{LogCheckpoint, LogOpened, LogRemoved};
+use crate::event::catalog::{LOG_KINDS, LogCheckpoint, LogOpened, LogRemoved};
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, Payload as _};
 use crate::limits::SEQ_MAX;
@@ -35,8 +35,6 @@ pub(super) struct Parsed {
 
 /// What an event calls a key is kept up to this length.
 const KEY_CHARS_MAX: usize = 64;
-/// The kinds that speak about the log: numbers 1 to 9.
-const LOGS_OWN: u128 = 0x3fe;
 
 /// An event, or a run of removed ones.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +140,7 @@ impl Parsed {
             }
             return;
         }
-        self.others |= block.header.kinds & !LOGS_OWN != 0;
+        self.others |= block.header.kinds & !LOG_KINDS != 0;
         let (items, specials, handles) = (&mut self.items, &mut self.specials, &mut self.handles);
         let mut start = 0u32;
         let checked = describer.check(block, &mut |event| {
