@@ -89,6 +89,11 @@ pub const METRICS_UPKEEP_SECONDS: u64 = 5;
 /// One captured body; longer ones are recorded by size alone.
 pub const BODY_BYTES_DEFAULT: u64 = 1024 * 1024;
 pub const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// All captured bodies of one session; later ones are recorded by size alone.
+pub const SESSION_BODY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
+pub const SESSION_BODY_BYTES_MAX: u64 = 1 << 50;
+/// One address in a list of requests; a request's summary has what was recorded.
+pub const ROW_URL_BYTES_MAX: usize = 1024;
 /// All artifacts of a data directory.
 pub const ARTIFACT_QUOTA_BYTES_DEFAULT: u64 = 10 * 1024 * 1024 * 1024;
 pub const ARTIFACT_QUOTA_BYTES_MIN: u64 = 16 * 1024 * 1024;

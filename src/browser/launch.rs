@@ -131,7 +131,7 @@ impl Browser {
                 journal,
                 artifacts,
                 redactor,
-                body_policy: options.body_policy,
+                bodies: options.bodies,
                 downloads: downloads.clone(),
                 download_directory: directories.downloads.clone(),
                 download_bytes_max: options.download_bytes_max,

@@ -42,6 +42,21 @@ pub enum BodyPolicy {
     None,
 }
 
+/// What of bodies is kept, and how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyRules {
+    pub policy: BodyPolicy,
+    /// One body.
+    pub bytes_max: u64,
+    /// All bodies of this browser.
+    pub session_bytes_max: u64,
+}
+
+impl BodyRules {
+    /// No bodies at all.
+    pub const NONE: Self = Self { policy: BodyPolicy::None, bytes_max: 0, session_bytes_max: 0 };
+}
+
 /// How a browser is to be started.
 #[derive(Debug, Clone)]
 pub struct LaunchOptions {
@@ -57,7 +72,7 @@ pub struct LaunchOptions {
     pub run_directory: PathBuf,
     /// Width and height in pixels.
     pub window: Option<(u32, u32)>,
-    pub body_policy: BodyPolicy,
+    pub bodies: BodyRules,
     /// A larger download is stopped.
     pub download_bytes_max: u64,
 }

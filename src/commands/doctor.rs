@@ -12,7 +12,7 @@ use storage::ids::random_uuid;
 use storage::log::{Log, LogOptions, Reader};
 
 use super::{CommandError, EXIT_UNAVAILABLE, is_there, open_log};
-use crate::browser::{self, BodyPolicy, Browser, LaunchOptions};
+use crate::browser::{self, BodyRules, Browser, LaunchOptions};
 use crate::config::Config;
 use crate::deadline::Deadline;
 use crate::journal::{Journal, Scope};
@@ -87,7 +87,7 @@ async fn launch(config: &Config, executable: &Path, directory: &Path) -> Result<
         profile_directory: None,
         run_directory: directory.join("run"),
         window: None,
-        body_policy: BodyPolicy::None,
+        bodies: BodyRules::NONE,
         download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
     };
     let deadline = Deadline::after(config.launch_timeout);

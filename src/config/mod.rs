@@ -78,6 +78,7 @@ pub struct Config {
     pub no_packs: Vec<&'static str>,
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
+    pub session_body_bytes_max: u64,
     pub download_bytes_max: u64,
     /// Beside the data directory's own `uploads`.
     pub upload_dir: Option<PathBuf>,

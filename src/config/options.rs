@@ -16,7 +16,8 @@ use crate::limits::{
     INSTANCE_MEMORY_BYTES, INSTANCES_DEFAULT_MAX, INSTANCES_MAX, LANE_DEPTH_DEFAULT, LANE_DEPTH_MAX,
     LAUNCH_TIMEOUT_DEFAULT_SECONDS, LOG_QUOTA_BYTES_DEFAULT, LOG_QUOTA_BYTES_MAX, OPERATION_TIMEOUT_DEFAULT_SECONDS,
     RESULT_BYTES_DEFAULT, RESULT_BYTES_MAX, RESULT_BYTES_MIN, RETENTION_AUDIT_DAYS_DEFAULT, RETENTION_DAYS_MAX,
-    RETENTION_EVIDENCE_DAYS_DEFAULT, RETENTION_TELEMETRY_DAYS_DEFAULT, TIMEOUT_SECONDS_MAX,
+    RETENTION_EVIDENCE_DAYS_DEFAULT, RETENTION_TELEMETRY_DAYS_DEFAULT, SESSION_BODY_BYTES_DEFAULT,
+    SESSION_BODY_BYTES_MAX, TIMEOUT_SECONDS_MAX,
 };
 
 /// Every option, in the order in which help and README show them.
@@ -173,6 +174,15 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(BODY_BYTES_DEFAULT),
         reach: Reach::Serving,
         text: "Largest body that is kept; of larger ones the size is recorded",
+    },
+    OptionFacts {
+        key: "session_body_bytes_max",
+        flag: "session-body-bytes-max",
+        variable: "BROWSER_MCP_SESSION_BODY_BYTES_MAX",
+        kind: Kind::Bytes { min: 0, max: SESSION_BODY_BYTES_MAX },
+        default: Default::Number(SESSION_BODY_BYTES_DEFAULT),
+        reach: Reach::Serving,
+        text: "All bodies kept of one session; of those after that the size is recorded",
     },
     OptionFacts {
         key: "download_bytes_max",

@@ -230,6 +230,7 @@ impl Settled {
                 _ => CaptureBodies::Text,
             },
             body_bytes_max: self.number("body_bytes_max"),
+            session_body_bytes_max: self.number("session_body_bytes_max"),
             download_bytes_max: self.number("download_bytes_max"),
             upload_dir: self.path("upload_dir"),
             artifact_quota_bytes: self.number("artifact_quota_bytes"),

@@ -32,6 +32,7 @@ impl Config {
             ("idle_ttl_ms", self.idle_ttl.map_or(Value::Null, milliseconds)),
             ("lane_depth", number(self.lane_depth)),
             ("body_bytes_max", self.body_bytes_max.into()),
+            ("session_body_bytes_max", self.session_body_bytes_max.into()),
             ("download_bytes_max", self.download_bytes_max.into()),
             ("artifact_quota_bytes", self.artifact_quota_bytes.into()),
             ("disk_warn_percent", self.disk.watermarks.warn_percent.into()),

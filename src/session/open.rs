@@ -14,8 +14,8 @@ use storage::event::{Clean, Context, Draft, Symbol};
 use storage::ids::OperationId;
 
 use super::{Session, State, restore};
-use crate::browser::{BodyPolicy, Browser, Closed, LaunchError, LaunchOptions};
-use crate::config::CaptureBodies;
+use crate::browser::{BodyPolicy, BodyRules, Browser, Closed, LaunchError, LaunchOptions};
+use crate::config::{CaptureBodies, Config};
 use crate::deadline::Deadline;
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
@@ -76,7 +76,7 @@ async fn launch(gateway: &Gateway, session: &Session, context: &Context, deadlin
         profile_directory: options.profile_directory.clone(),
         run_directory: gateway.run_directory(&session.instance_id)?,
         window: options.window,
-        body_policy: body_policy(gateway.config.capture_bodies),
+        bodies: body_rules(&gateway.config),
         download_bytes_max: gateway.config.download_bytes_max,
     };
     let scope = Arc::clone(&session.scope);
@@ -87,12 +87,13 @@ async fn launch(gateway: &Gateway, session: &Session, context: &Context, deadlin
         .map_err(launch_fault)
 }
 
-fn body_policy(bodies: CaptureBodies) -> BodyPolicy {
-    match bodies {
+fn body_rules(config: &Config) -> BodyRules {
+    let policy = match config.capture_bodies {
         CaptureBodies::Text => BodyPolicy::Text,
         CaptureBodies::All => BodyPolicy::All,
         CaptureBodies::None => BodyPolicy::None,
-    }
+    };
+    BodyRules { policy, bytes_max: config.body_bytes_max, session_bytes_max: config.session_body_bytes_max }
 }
 
 /// What a failed launch is to a caller.

@@ -168,6 +168,9 @@ impl Collector {
             (Role::Page, Some(page)) => {
                 let reason = if *self.setting.closing.borrow() { "session_closed" } else { reason };
                 self.dialog_gone(page);
+                self.cut_off(if reason == "closed" { "page_closed" } else { reason }, |flight| {
+                    flight.page.as_ref().is_some_and(|of| of.page_id() == page.page_id())
+                });
                 let context = self.page_context(Some(page));
                 self.record(&context, &PageClosed { reason: Symbol::fold(reason) });
                 self.change(page, |state| state.closed = true);
@@ -176,7 +179,8 @@ impl Collector {
             }
             (Role::Frame, Some(page)) => {
                 // The frame is gone, or lives in its parent's process again; in that case its next
-                // document says where.
+                // document says where, and goes on being told of from there.
+                self.cut_off("frame_gone", |flight| flight.session == *session && flight.resource_type != "document");
                 let fallback = target.parent.clone().unwrap_or_else(|| page.session().clone());
                 self.change(page, |state| {
                     for frame in state.frames.values_mut().filter(|frame| frame.session == *session) {
@@ -186,6 +190,7 @@ impl Collector {
                 });
             }
             (Role::Worker(worker_type), page) => {
+                self.cut_off("worker_stopped", |flight| flight.session == *session);
                 let context = self.page_context(page.as_ref());
                 self.record(&context, &WorkerStopped { worker_type: Symbol::fold(worker_type) });
             }
@@ -208,6 +213,7 @@ impl Collector {
             return Some(());
         };
         self.dialog_gone(&page);
+        self.cut_off("page_crashed", |flight| flight.page.as_ref().is_some_and(|of| of.page_id() == page.page_id()));
         let context = self.page_context(Some(&page));
         self.record(&context, &PageCrashed { status: Symbol::fold(&ended.status), error_code: ended.error_code });
         self.change(&page, |state| {
@@ -225,6 +231,7 @@ impl Collector {
             self.target_ended(&session, &target, "crashed");
         }
         let reason = if *self.setting.closing.borrow() { "session_closed" } else { "browser_gone" };
+        self.cut_off(reason, |_| true);
         for guid in self.running_downloads.keys().cloned().collect::<Vec<_>>() {
             self.download_failed(&guid, reason);
         }

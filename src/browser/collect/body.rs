@@ -4,6 +4,7 @@
 //! why it was not kept. A few are fetched at a time; the queue is bounded and refuses out loud.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine;
@@ -19,14 +20,12 @@ use tokio::task::JoinHandle;
 
 use super::super::chromium::{CdpError, Connection, SessionKey, envelope};
 use super::super::state::IN_FLIGHT_MAX;
-use super::outgoing::artifact_kept;
-use super::{BodyPolicy, Setting};
+use super::outgoing::{artifact_kept, truncated};
+use super::{BodyPolicy, BodyRules, Setting};
 use crate::deadline::Deadline;
 use crate::journal::Journal;
 use crate::redact::{Redactor, looks_like_json};
 
-/// Bodies larger than this are not kept.
-const BODY_BYTES_MAX: u64 = 1024 * 1024;
 /// Bodies fetched at one time.
 const FETCHES_MAX: usize = 8;
 /// Bodies that may wait to be fetched.
@@ -65,13 +64,54 @@ pub(super) struct Job {
     pub media_type: String,
     /// As far as the events told.
     pub decoded_bytes: u64,
+    /// There is none by the rules of HTTP.
+    pub bodiless: bool,
+    /// The response ended before its body did.
+    pub broken_off: bool,
+}
+
+impl Job {
+    pub(super) fn of_request(context: Context, session: SessionKey, browser_id: String, media_type: String) -> Self {
+        let direction = Direction::Request;
+        Self {
+            context,
+            session,
+            browser_id,
+            direction,
+            media_type,
+            decoded_bytes: 0,
+            bodiless: false,
+            broken_off: false,
+        }
+    }
+}
+
+/// What may still be kept, by the rules and by what was kept before.
+struct Quota {
+    rules: BodyRules,
+    left: AtomicU64,
+}
+
+impl Quota {
+    /// Why a body of this size is not kept, when it is not.
+    fn refuses(&self, bytes: u64) -> Option<&'static str> {
+        if bytes > self.rules.bytes_max {
+            return Some("too_large");
+        }
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        taken.is_err().then_some("quota")
+    }
+
+    fn used_up(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
 }
 
 /// Takes jobs and works them off.
 pub(super) struct Fetcher {
     jobs: mpsc::Sender<Job>,
     pending: Arc<watch::Sender<u64>>,
-    policy: BodyPolicy,
+    quota: Arc<Quota>,
     task: JoinHandle<()>,
 }
 
@@ -80,20 +120,24 @@ struct Means {
     journal: Journal,
     artifacts: ArtifactStore,
     redactor: Arc<Redactor>,
+    quota: Arc<Quota>,
 }
 
 impl Fetcher {
     pub(super) fn start(setting: &Setting) -> Self {
         let (jobs, queue) = mpsc::channel(WAITING_MAX);
         let pending = Arc::new(watch::channel(0).0);
+        let left = AtomicU64::new(setting.bodies.session_bytes_max);
+        let quota = Arc::new(Quota { rules: setting.bodies, left });
         let means = Arc::new(Means {
             connection: setting.connection.clone(),
             journal: setting.journal.clone(),
             artifacts: setting.artifacts.clone(),
             redactor: setting.redactor.clone(),
+            quota: quota.clone(),
         });
         let task = tokio::spawn(work(means, queue, pending.clone()));
-        Self { jobs, pending, policy: setting.body_policy, task }
+        Self { jobs, pending, quota, task }
     }
 
     pub(super) fn pending(&self) -> watch::Receiver<u64> {
@@ -102,10 +146,12 @@ impl Fetcher {
 
     /// Queues a job; gives back the event to record when it will not be fetched.
     pub(super) fn submit(&self, job: Job) -> Option<(Context, NetworkBody)> {
-        let omitted = match self.policy {
-            BodyPolicy::None => Some("policy"),
-            BodyPolicy::Text if job.direction == Direction::Response && !is_text(&job.media_type) => Some("policy"),
-            _ if job.decoded_bytes > BODY_BYTES_MAX => Some("too_large"),
+        let rules = &self.quota.rules;
+        let omitted = match job.direction {
+            _ if job.bodiless => Some("no_content"),
+            direction if is_against(rules, direction, &job.media_type) => Some("policy"),
+            _ if job.decoded_bytes > rules.bytes_max => Some("too_large"),
+            _ if self.quota.used_up() => Some("quota"),
             _ => None,
         };
         if let Some(reason) = omitted {
@@ -119,6 +165,14 @@ impl Fetcher {
                 Some((job.context, omit(job.direction, job.decoded_bytes, "unavailable")))
             }
         }
+    }
+
+    /// Why a body that is at hand is not kept, when it is not; else its size counts as kept.
+    pub(super) fn refuses(&self, direction: Direction, media_type: &str, bytes: u64) -> Option<&'static str> {
+        if is_against(&self.quota.rules, direction, media_type) {
+            return Some("policy");
+        }
+        self.quota.refuses(bytes)
     }
 
     /// Runs other slow work beside the stream of events; it counts as pending like a body.
@@ -170,35 +224,28 @@ impl Means {
         let omitted = |bytes, reason| vec![Draft::new(&job.context, &omit(job.direction, bytes, reason))];
         let fetched = match self.fetch(&job).await {
             Ok(fetched) => fetched,
-            Err(CdpError::TooLarge) => return omitted(job.decoded_bytes, "too_large"),
-            Err(_) => return omitted(job.decoded_bytes, "unavailable"),
+            Err(error) => return omitted(job.decoded_bytes, why(&error)),
         };
         let text = if job.direction == Direction::Request { fetched.post_data } else { fetched.body };
         let content =
             if fetched.base64_encoded { STANDARD.decode(&text).unwrap_or_default() } else { text.into_bytes() };
         let bytes = content.len() as u64;
-        if bytes > BODY_BYTES_MAX {
-            return omitted(bytes, "too_large");
+        if let Some(reason) = self.quota.refuses(bytes) {
+            return omitted(bytes, reason);
         }
-        let form = is_multipart_form(&job.media_type);
-        let promised = form || job.direction == Direction::Request || is_text(&job.media_type);
-        let content = match String::from_utf8(content) {
-            // Files in a form are left out, so nothing is lost of what is no text.
-            Err(error) if form => String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes(),
-            Err(error) => error.into_bytes(),
-            Ok(text) => text.into_bytes(),
+        let truncated_fields = truncated(&self.redactor, &[("body", job.broken_off)]);
+        let text = job.direction == Direction::Request || is_text(&job.media_type);
+        let content = if text || is_multipart_form(&job.media_type) || looks_like_json_bytes(&content) {
+            redacted(&self.redactor, content, &job.media_type)
+        } else {
+            content
         };
-        let (content, short) = match std::str::from_utf8(&content) {
-            Ok(plain) if promised || looks_like_json(plain) => {
-                let redacted = self.redactor.body(plain, &job.media_type).into_owned();
-                let short = self.redactor.short_body(&redacted, TEXT_FIELD_BYTES_MAX);
-                (redacted.into_bytes(), short)
-            }
-            _ => (content, None),
-        };
+        let short = std::str::from_utf8(&content).ok().filter(|_| text || looks_like_json_bytes(&content));
+        let short = short.and_then(|text| self.redactor.short_body(text, TEXT_FIELD_BYTES_MAX));
         let direction = Symbol::fold(job.direction.word());
         if short.is_some() {
-            let payload = NetworkBody { direction, bytes, text: short, artifact: None, omitted: None };
+            let payload =
+                NetworkBody { direction, bytes, text: short, artifact: None, omitted: None, truncated_fields };
             return vec![Draft::new(&job.context, &payload)];
         }
         let artifacts = self.artifacts.clone();
@@ -206,7 +253,7 @@ impl Means {
             return omitted(bytes, "unavailable");
         };
         let artifact = Some(kept.handle.clone());
-        let payload = NetworkBody { direction, bytes, text: None, artifact, omitted: None };
+        let payload = NetworkBody { direction, bytes, text: None, artifact, omitted: None, truncated_fields };
         let kept = artifact_kept(&job.context, &kept, "body", &job.media_type, &self.redactor);
         vec![kept, Draft::new(&job.context, &payload)]
     }
@@ -219,18 +266,61 @@ impl Means {
     }
 }
 
-fn omit(direction: Direction, bytes: u64, reason: &'static str) -> NetworkBody {
+/// Why Chromium did not hand over a body.
+fn why(error: &CdpError) -> &'static str {
+    match error {
+        CdpError::TooLarge => "too_large",
+        // It keeps so much of bodies and no more, and none of a document that has gone.
+        CdpError::Protocol { message, .. } if message.contains("evicted") || message.contains("No resource") => {
+            "evicted"
+        }
+        CdpError::Closed => "page_closed",
+        _ => "unavailable",
+    }
+}
+
+/// Whether the policy keeps no such bodies. What was sent is kept whatever it is called.
+fn is_against(rules: &BodyRules, direction: Direction, media_type: &str) -> bool {
+    match rules.policy {
+        BodyPolicy::None => true,
+        BodyPolicy::Text => direction == Direction::Response && !is_text(media_type),
+        BodyPolicy::All => false,
+    }
+}
+
+/// A body that may hold secrets, without them. One that is no text stays as it is, unless it is a form,
+/// whose files are left out, or holds a declared secret.
+pub(super) fn redacted(redactor: &Redactor, content: Vec<u8>, media_type: &str) -> Vec<u8> {
+    let error = match String::from_utf8(content) {
+        Ok(text) => return redactor.body(&text, media_type).into_owned().into_bytes(),
+        Err(error) => error,
+    };
+    let text = String::from_utf8_lossy(error.as_bytes());
+    let shown = redactor.body(&text, media_type);
+    if is_multipart_form(media_type) || shown != text {
+        return shown.into_owned().into_bytes();
+    }
+    drop(shown);
+    error.into_bytes()
+}
+
+pub(super) fn omit(direction: Direction, bytes: u64, reason: &'static str) -> NetworkBody {
     NetworkBody {
         direction: Symbol::fold(direction.word()),
         bytes,
         text: None,
         artifact: None,
         omitted: Some(Symbol::fold(reason)),
+        truncated_fields: None,
     }
 }
 
 fn is_multipart_form(media_type: &str) -> bool {
     media_type.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
+}
+
+fn looks_like_json_bytes(content: &[u8]) -> bool {
+    std::str::from_utf8(content).is_ok_and(looks_like_json)
 }
 
 /// Whether a media type promises text.

@@ -23,6 +23,8 @@ const LAUNCH_MARK_LENGTH: usize = 6;
 /// One request or WebSocket.
 pub(super) struct Flight {
     pub id: RequestId,
+    /// In order of first sight.
+    number: u64,
     pub session: SessionKey,
     pub page: Option<Page>,
     pub frame_id: Option<FrameId>,
@@ -37,6 +39,15 @@ pub(super) struct Flight {
     /// Whether `network.request` was recorded.
     pub announced: bool,
     pub from_memory: bool,
+    /// Whether its response has no body by the rules of HTTP.
+    pub bodiless: bool,
+    /// Whether the head of a response was told.
+    pub answered: bool,
+    /// Goes on when its page does not.
+    pub outlives_page: bool,
+    pub is_websocket: bool,
+    pub preflight: bool,
+    pub method: String,
     ended: bool,
 }
 
@@ -84,6 +95,7 @@ impl Flights {
         self.last_number += 1;
         Flight {
             id: RequestId::from(format!("r-{}-{}", self.launch_mark, self.last_number)),
+            number: self.last_number,
             session: session.clone(),
             page: page.cloned(),
             frame_id: None,
@@ -96,6 +108,12 @@ impl Flights {
             redirects: 0,
             announced: false,
             from_memory: false,
+            bodiless: false,
+            answered: false,
+            outlives_page: false,
+            is_websocket: false,
+            preflight: false,
+            method: String::new(),
             ended: false,
         }
     }
@@ -110,6 +128,14 @@ impl Flights {
 
     pub(super) fn has_ended(&self, browser_id: &str) -> bool {
         self.by_browser_id.get(browser_id).is_some_and(|flight| flight.ended)
+    }
+
+    /// The browser's ids of those under way that `fits`, in order of start.
+    pub(super) fn under_way(&self, fits: impl Fn(&Flight) -> bool) -> Vec<String> {
+        let live = self.by_browser_id.iter().filter(|(_, flight)| flight.announced && !flight.ended && fits(flight));
+        let mut live: Vec<_> = live.map(|(browser_id, flight)| (flight.number, browser_id.clone())).collect();
+        live.sort_unstable();
+        live.into_iter().map(|(_, browser_id)| browser_id).collect()
     }
 
     /// Remembers an ended request for a while.

@@ -5,7 +5,7 @@
 //! behind it recorded before its own. Nothing here waits for Chromium; bodies are fetched beside.
 //!
 //! [`attach`] follows targets, [`page`] documents and frames, [`dialog`] what stops a page,
-//! [`console`] and [`render`] console lines, [`network`] with [`flight`] and [`wire`] requests, [`socket`]
+//! [`console`] and [`render`] console lines, [`network`] with [`sent`], [`flight`] and [`wire`] requests, [`socket`]
 //! WebSockets, [`body`] bodies, [`download`] downloads, [`outgoing`] what is on its way to the log.
 
 mod attach;
@@ -19,6 +19,7 @@ mod network;
 mod outgoing;
 mod page;
 mod render;
+mod sent;
 mod socket;
 mod wire;
 
@@ -42,7 +43,7 @@ use super::downloads::Downloads;
 use super::handle::Page;
 use super::standing::Standing;
 use super::state::PageState;
-use super::{BodyPolicy, Roster};
+use super::{BodyPolicy, BodyRules, Roster};
 use crate::deadline::{Deadline, Passed};
 use crate::journal::{Journal, Scope};
 use crate::redact::Redactor;
@@ -64,7 +65,7 @@ pub(super) struct Setting {
     pub journal: Journal,
     pub artifacts: ArtifactStore,
     pub redactor: Arc<Redactor>,
-    pub body_policy: BodyPolicy,
+    pub bodies: BodyRules,
     pub standing: Standing,
     pub downloads: Arc<Downloads>,
     pub download_directory: PathBuf,

@@ -7,27 +7,21 @@
 
 use std::time::Instant;
 
-use serde_json::json;
 use serde_json::value::RawValue;
 use storage::event::catalog::{
-    NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkRequest, NetworkResponse,
+    NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkResponse, WebSocketClosed,
 };
-use storage::event::{Context, Draft, Json, Symbol};
+use storage::event::{Context, Symbol};
 use storage::ids::FrameId;
-use storage::limits::TEXT_FIELD_BYTES_MAX;
 
 use super::super::chromium::SessionKey;
 use super::super::handle::Page;
 use super::super::state::InFlight;
 use super::body::{Direction, Job};
 use super::flight::Flight;
-use super::outgoing::{Keep, Outgoing, truncated};
-use super::wire::{ExtraInfo, Initiator, Progressed, Received, WillBeSent, header, remote_address, timing};
+use super::outgoing::truncated;
+use super::wire::{ExtraInfo, Progressed, Received, WillBeSent, remote_address, timing};
 use super::{Collector, Handled, read};
-use crate::browser::BodyPolicy;
-
-/// A method longer than this is cut; the page chooses it.
-const METHOD_BYTES_MAX: usize = 64;
 
 impl Collector {
     pub(super) fn network_event(&mut self, name: &str, session: &SessionKey, raw: &RawValue) -> Handled {
@@ -94,6 +88,9 @@ impl Collector {
         flight.frame_id = sent.frame_id.as_deref().map(FrameId::from);
         flight.loader_id.clone_from(&sent.loader_id);
         flight.resource_type = sent.r#type.to_ascii_lowercase();
+        flight.outlives_page = sent.r#type == "Ping";
+        flight.preflight = sent.initiator.r#type == "preflight";
+        flight.method.clone_from(&sent.request.method);
         flight.redirects += u64::from(sent.redirect_response.is_some());
         if flight.started == 0.0 {
             flight.started = sent.timestamp;
@@ -101,11 +98,14 @@ impl Collector {
         let redirects = (flight.redirects > 0).then_some(flight.redirects);
         let Some(context) = self.flight_context(&sent.request_id, session, sent.timestamp) else { return };
         if let Some(response) = &sent.redirect_response {
+            let redactor = &self.setting.redactor;
+            let (headers, headers_cut) = redactor.headers(&response.headers);
             let payload = NetworkRedirect {
-                url: self.setting.redactor.url(&from),
+                url: redactor.url(&from),
                 status: u64::try_from(response.status).unwrap_or(0),
-                location: self.setting.redactor.url(&url),
-                headers: self.setting.redactor.headers(&response.headers).0,
+                location: redactor.url(&url),
+                headers,
+                truncated_fields: truncated(redactor, &[("headers", headers_cut)]),
             };
             self.record(&context, &payload);
         }
@@ -137,63 +137,6 @@ impl Collector {
         });
     }
 
-    fn record_request(&mut self, context: Context, url: &str, redirects: Option<u64>, sent: WillBeSent) {
-        let redactor = self.setting.redactor.clone();
-        let (headers, headers_cut) = redactor.headers(&sent.request.headers);
-        let post_data = sent.request.post_data.filter(|_| self.setting.body_policy != BodyPolicy::None);
-        let media_type = header(&sent.request.headers, "content-type").unwrap_or_default().to_owned();
-        let body = post_data.as_deref().map(|body| redactor.body(body, &media_type));
-        let url_cut = url.len() > TEXT_FIELD_BYTES_MAX && !url.starts_with("data:");
-        let mut payload = NetworkRequest {
-            url: redactor.url(url),
-            method: redactor.text(crate::redact::cut(&sent.request.method, METHOD_BYTES_MAX)),
-            resource_type: Symbol::fold(&sent.r#type),
-            headers,
-            initiator: self.initiator(&sent.initiator),
-            priority: (!sent.request.initial_priority.is_empty()).then(|| Symbol::fold(&sent.request.initial_priority)),
-            body_bytes: post_data.as_ref().map(|body| body.len() as u64),
-            body: body.as_deref().and_then(|body| redactor.short_body(body, TEXT_FIELD_BYTES_MAX)),
-            body_artifact: None,
-            redirects,
-            truncated_fields: truncated(&redactor, &[("url", url_cut), ("headers", headers_cut)]),
-        };
-        let fetch = post_data.is_none() && sent.request.has_post_data && redirects.is_none();
-        match body.filter(|_| payload.body.is_none()) {
-            Some(body) => {
-                let bytes = body.into_owned().into_bytes();
-                let finish_context = context.clone();
-                let finish = Box::new(move |handle| {
-                    payload.body_artifact = handle;
-                    Draft::new(&finish_context, &payload)
-                });
-                self.outgoing.push(Outgoing::Keep(Keep { bytes, purpose: "body", media_type, context, finish }));
-            }
-            None => {
-                self.record(&context, &payload);
-                if fetch {
-                    self.fetch_body(context, &sent.request_id, Direction::Request, media_type, 0);
-                }
-            }
-        }
-    }
-
-    fn initiator(&self, initiator: &Initiator) -> Option<Json> {
-        if initiator.r#type.is_empty() {
-            return None;
-        }
-        let frame = initiator.stack.as_ref().and_then(|stack| stack.call_frames.first());
-        let url = initiator.url.as_deref().or_else(|| frame.map(|frame| frame.url.as_str()));
-        let line = initiator.line_number.or_else(|| frame.map(|frame| frame.line_number));
-        let mut shown = json!({ "type": initiator.r#type });
-        if let Some(url) = url.filter(|url| !url.is_empty()) {
-            shown["url"] = self.setting.redactor.url(url).as_str().into();
-        }
-        if let Some(line) = line {
-            shown["line"] = (line as u64).saturating_add(1).into();
-        }
-        Some(self.setting.redactor.json(&shown))
-    }
-
     fn response_received(&mut self, session: &SessionKey, received: Received) {
         if self.flights.has_ended(&received.request_id) {
             return;
@@ -202,6 +145,11 @@ impl Collector {
         let response = received.response;
         flight.session = session.clone();
         flight.mime_type.clone_from(&response.mime_type);
+        flight.answered = true;
+        // A preflight has no body that anybody could read.
+        let preflight = flight.preflight;
+        flight.bodiless = preflight || flight.method == "HEAD" || matches!(response.status, 100..200 | 204 | 205 | 304);
+        let started = flight.started;
         if flight.frame_id.is_none() {
             flight.frame_id = received.frame_id.map(FrameId::from);
         }
@@ -241,7 +189,11 @@ impl Collector {
             headers,
             remote_address: remote_address(&response).map(|address| redactor.text(&address)),
             served_from: served_from.map(Symbol::fold),
-            timing: response.timing.as_ref().and_then(timing).map(|timing| redactor.json(&timing)),
+            timing: response
+                .timing
+                .as_ref()
+                .and_then(|told| timing(told, started))
+                .map(|timing| redactor.json(&timing)),
             truncated_fields: truncated(redactor, &[("headers", headers_cut)]),
         };
         self.record(&context, &payload);
@@ -255,8 +207,7 @@ impl Collector {
         let Some(context) = self.flight_context(&browser_id, session, progressed.timestamp) else { return };
         let Some(flight) = self.flights.get_mut(&browser_id) else { return };
         flight.session = session.clone();
-        let (decoded_bytes, media_type) = (flight.decoded_bytes, flight.mime_type.clone());
-        let inline = flight.url.starts_with("data:");
+        let decoded_bytes = flight.decoded_bytes;
         let payload = NetworkFinished {
             encoded_bytes: progressed.encoded_data_length.max(0.0) as u64,
             decoded_bytes: Some(decoded_bytes),
@@ -264,9 +215,26 @@ impl Collector {
         };
         self.record(&context, &payload);
         self.flight_ended(&browser_id);
-        if !inline {
-            self.fetch_body(context, &browser_id, Direction::Response, media_type, decoded_bytes);
+        self.response_body(context, &browser_id, false);
+    }
+
+    /// Has the response's body fetched, unless its address says it all.
+    fn response_body(&mut self, context: Context, browser_id: &str, broken_off: bool) {
+        let Some(flight) = self.flights.get_mut(browser_id) else { return };
+        if flight.url.starts_with("data:") {
+            return;
         }
+        let job = Job {
+            context,
+            session: flight.session.clone(),
+            browser_id: browser_id.to_owned(),
+            direction: Direction::Response,
+            media_type: flight.mime_type.clone(),
+            decoded_bytes: flight.decoded_bytes,
+            bodiless: flight.bodiless,
+            broken_off,
+        };
+        self.fetch_body(job);
     }
 
     fn failed(&mut self, session: &SessionKey, progressed: Progressed) {
@@ -285,8 +253,12 @@ impl Collector {
         };
         let document = flight.page.clone().filter(|_| flight.resource_type == "document");
         let loader_id = flight.loader_id.clone();
+        let begun = flight.answered && flight.decoded_bytes > 0;
         self.record(&context, &payload);
         self.flight_ended(&browser_id);
+        if begun {
+            self.response_body(context, &browser_id, true);
+        }
         if let Some(page) = document {
             self.change(&page, |state| {
                 state.load_mut(&loader_id).failure = Some(progressed.error_text);
@@ -307,24 +279,40 @@ impl Collector {
 
     fn headers(&mut self, session: &SessionKey, direction: &'static str, extra: ExtraInfo) {
         let Some(context) = self.flight_context(&extra.request_id, session, 0.0) else { return };
-        let headers = self.setting.redactor.headers(&extra.headers).0;
-        let status = extra.status_code.and_then(|status| u64::try_from(status).ok());
-        self.record(&context, &NetworkHeaders { direction: Symbol::fold(direction), status, headers });
+        let redactor = &self.setting.redactor;
+        let (headers, headers_cut) = redactor.headers(&extra.headers);
+        let payload = NetworkHeaders {
+            direction: Symbol::fold(direction),
+            status: extra.status_code.and_then(|status| u64::try_from(status).ok()),
+            headers,
+            truncated_fields: truncated(redactor, &[("headers", headers_cut)]),
+        };
+        self.record(&context, &payload);
     }
 
-    fn fetch_body(
-        &mut self,
-        context: Context,
-        browser_id: &str,
-        direction: Direction,
-        media_type: String,
-        decoded_bytes: u64,
-    ) {
-        let Some(flight) = self.flights.get_mut(browser_id) else { return };
-        let session = flight.session.clone();
-        let job = Job { context, session, browser_id: browser_id.to_owned(), direction, media_type, decoded_bytes };
+    pub(super) fn fetch_body(&mut self, job: Job) {
         if let Some((context, refused)) = self.fetcher.submit(job) {
             self.record(&context, &refused);
+        }
+    }
+
+    /// Ends what is under way and `fits`: whoever would have told of its end is gone.
+    pub(super) fn cut_off(&mut self, reason: &str, fits: impl Fn(&Flight) -> bool) {
+        for browser_id in self.flights.under_way(fits) {
+            let Some(flight) = self.flights.get_mut(&browser_id) else { continue };
+            let (session, is_websocket) = (flight.session.clone(), flight.is_websocket);
+            // A beacon is sent all the same; only its answer nobody hears.
+            let canceled = !flight.outlives_page;
+            let Some(context) = self.flight_context(&browser_id, &session, 0.0) else { continue };
+            let error = self.setting.redactor.text(reason);
+            if is_websocket {
+                self.record(&context, &WebSocketClosed { error: Some(error) });
+            } else {
+                let failed =
+                    NetworkFailed { error, canceled, blocked_reason: None, cors_error: None, duration_ms: None };
+                self.record(&context, &failed);
+            }
+            self.flight_ended(&browser_id);
         }
     }
 }

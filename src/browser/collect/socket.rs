@@ -1,15 +1,21 @@
 //! WebSockets: their opening, their handshake, each frame, their end.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use storage::event::Symbol;
 use storage::event::catalog::{NetworkHeaders, WebSocketClosed, WebSocketFrame, WebSocketOpened};
+use storage::event::{Context, Draft, Symbol};
 use storage::limits::TEXT_FIELD_BYTES_MAX;
 
 use super::super::chromium::SessionKey;
-use super::outgoing::truncated;
+use super::body::Direction;
+use super::outgoing::{Keep, Outgoing, truncated};
 use super::{Collector, Handled, read};
+
+/// The opcode of a frame whose payload is text.
+const TEXT: u64 = 1;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -50,32 +56,20 @@ impl Collector {
             "webSocketCreated" => {
                 if let Some(flight) = self.flight(&event.request_id, session) {
                     flight.announced = true;
+                    flight.is_websocket = true;
                     flight.url.clone_from(&event.url);
                 }
                 self.record(&context, &WebSocketOpened { url: redactor.url(&event.url) });
             }
             "webSocketWillSendHandshakeRequest" => {
-                let headers = redactor.headers(&event.request.headers).0;
-                self.record(&context, &NetworkHeaders { direction: Symbol::fold("request"), status: None, headers });
+                self.handshake(&context, "request", None, &event.request.headers);
             }
             "webSocketHandshakeResponseReceived" => {
-                let headers = redactor.headers(&event.response.headers).0;
-                let status = event.response.status;
-                self.record(&context, &NetworkHeaders { direction: Symbol::fold("response"), status, headers });
+                self.handshake(&context, "response", event.response.status, &event.response.headers);
             }
             "webSocketFrameSent" | "webSocketFrameReceived" => {
                 let direction = if name.ends_with("Sent") { "sent" } else { "received" };
-                let message = event.response;
-                let payload = redactor.bounded(&message.payload_data, TEXT_FIELD_BYTES_MAX);
-                let opcode = message.opcode.max(0.0) as u64;
-                let frame = WebSocketFrame {
-                    direction: Symbol::fold(direction),
-                    opcode,
-                    payload: payload.clean,
-                    bytes: payload_bytes(opcode, &message.payload_data),
-                    truncated_fields: truncated(&redactor, &[("payload", payload.whole.is_some())]),
-                };
-                self.record(&context, &frame);
+                self.frame(context, direction, event.response);
             }
             // An error is followed by the end, which does not repeat it.
             "webSocketFrameError" => {
@@ -91,11 +85,52 @@ impl Collector {
         }
         Some(())
     }
+
+    fn handshake(
+        &mut self,
+        context: &Context,
+        direction: &'static str,
+        status: Option<u64>,
+        headers: &Map<String, Value>,
+    ) {
+        let redactor = &self.setting.redactor;
+        let (headers, headers_cut) = redactor.headers(headers);
+        let truncated_fields = truncated(redactor, &[("headers", headers_cut)]);
+        self.record(context, &NetworkHeaders { direction: Symbol::fold(direction), status, headers, truncated_fields });
+    }
+
+    /// A frame too long for the log is kept whole beside it, as a body would be.
+    fn frame(&mut self, context: Context, direction: &'static str, message: Message) {
+        let redactor = self.setting.redactor.clone();
+        let opcode = message.opcode.max(0.0) as u64;
+        let bytes = payload_bytes(opcode, &message.payload_data);
+        let shown =
+            if opcode == TEXT { redactor.body(&message.payload_data, "").into_owned() } else { message.payload_data };
+        let payload = redactor.bounded(&shown, TEXT_FIELD_BYTES_MAX);
+        let mut frame = WebSocketFrame {
+            direction: Symbol::fold(direction),
+            opcode,
+            payload: payload.clean,
+            bytes,
+            truncated_fields: truncated(&redactor, &[("payload", payload.whole.is_some())]),
+            artifact: None,
+        };
+        let media_type = if opcode == TEXT { "text/plain" } else { "application/octet-stream" };
+        let whole = payload.whole.filter(|_| self.fetcher.refuses(Direction::Response, media_type, bytes).is_none());
+        let Some(whole) = whole else { return self.record(&context, &frame) };
+        let kept = if opcode == TEXT { whole.into_bytes() } else { STANDARD.decode(whole).unwrap_or_default() };
+        let of_frame = context.clone();
+        let finish = Box::new(move |handle| {
+            frame.artifact = handle;
+            Draft::new(&of_frame, &frame)
+        });
+        let media_type = media_type.to_owned();
+        self.outgoing.push(Outgoing::Keep(Keep { bytes: kept, purpose: "body", media_type, context, finish }));
+    }
 }
 
 /// Length of the payload itself: binary ones are told in base64.
 fn payload_bytes(opcode: u64, told: &str) -> u64 {
-    const TEXT: u64 = 1;
     if opcode == TEXT {
         return told.len() as u64;
     }

@@ -27,8 +27,16 @@ pub(super) struct Request {
     pub method: String,
     pub headers: Map<String, Value>,
     pub post_data: Option<String>,
+    pub post_data_entries: Vec<PostDataEntry>,
     pub has_post_data: bool,
     pub initial_priority: String,
+}
+
+/// Base64 of a piece of a request body; a file's piece has none.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PostDataEntry {
+    pub bytes: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -38,19 +46,24 @@ pub(super) struct Initiator {
     pub url: Option<String>,
     pub line_number: Option<f64>,
     pub stack: Option<InitiatorStack>,
+    /// The request that a preflight asks leave for.
+    pub request_id: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct InitiatorStack {
     pub call_frames: Vec<InitiatorFrame>,
+    pub parent: Option<Box<InitiatorStack>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct InitiatorFrame {
+    pub function_name: String,
     pub url: String,
     pub line_number: f64,
+    pub column_number: f64,
 }
 
 #[derive(Default, Deserialize)]
@@ -118,8 +131,9 @@ pub(super) fn remote_address(response: &Response) -> Option<String> {
     Some(response.remote_port.map_or_else(|| address.to_owned(), |port| format!("{address}:{port}")))
 }
 
-/// The phases the browser measured, in milliseconds since the request started.
-pub(super) fn timing(raw: &Map<String, Value>) -> Option<Value> {
+/// The phases the browser measured, in milliseconds since it took the request up, and how long it
+/// waited for that after `started` (seconds on the same clock as the browser's own).
+pub(super) fn timing(raw: &Map<String, Value>, started: f64) -> Option<Value> {
     const PHASES: [(&str, &str); 11] = [
         ("dnsStart", "dns_start"),
         ("dnsEnd", "dns_end"),
@@ -137,6 +151,10 @@ pub(super) fn timing(raw: &Map<String, Value>) -> Option<Value> {
         let value = raw.get(*theirs)?.as_f64().filter(|value| *value >= 0.0)?;
         Some(((*ours).to_owned(), json!(value)))
     };
-    let phases: Map<String, Value> = PHASES.iter().filter_map(measured).collect();
+    let mut phases: Map<String, Value> = PHASES.iter().filter_map(measured).collect();
+    let taken_up = raw.get("requestTime").and_then(Value::as_f64).unwrap_or(0.0);
+    if !phases.is_empty() && started > 0.0 && taken_up > started {
+        phases.insert("queued".into(), json!((taken_up - started) * 1_000.0));
+    }
     (!phases.is_empty()).then_some(Value::Object(phases))
 }

@@ -148,7 +148,11 @@ fn options(directory: &std::path::Path, arguments: &[&str], headless_shell: bool
         profile_directory: None,
         run_directory: directory.join("run"),
         window: None,
-        body_policy: super::BodyPolicy::Text,
+        bodies: super::BodyRules {
+            policy: super::BodyPolicy::Text,
+            bytes_max: crate::limits::BODY_BYTES_DEFAULT,
+            session_bytes_max: crate::limits::SESSION_BODY_BYTES_DEFAULT,
+        },
         download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
     }
 }

@@ -72,6 +72,11 @@ fn moment(arguments: &Arguments, name: &'static str) -> Result<Option<i64>, Faul
 
 /// # Errors
 /// `INVALID_ARGUMENTS`, naming the argument as callers know it.
+/// Whether the session that the call names is still running.
+pub(super) fn is_live(call: &Call) -> bool {
+    call.gateway.registry.find(&call.owner, call.arguments.text("session_id")).is_ok()
+}
+
 pub(super) fn compile(filter: &EventFilter) -> Result<CompiledFilter, Fault> {
     filter.compile().map_err(|error| named(&error))
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use storage::event::catalog::NetworkBody;
 use storage::event::{Kind, Payload, json as event_json};
 use storage::ids::RequestId;
-use storage::query::{BodyFacts, EventFilter, List as ListKind, OwnedEvent, RequestDetail};
+use storage::query::{BodyFacts, EventFilter, List as ListKind, OwnedEvent, RequestDetail, RequestRow, RequestState};
 
 use super::network::row_json;
 use super::paging::{self, AFTER, LIMIT, ORDER, Row, put};
@@ -60,20 +60,20 @@ pub static GET_NETWORK_REQUEST: Tool = Tool {
 async fn get_network_request(call: Call) -> Result<Output, Fault> {
     let session_id = paging::history(&call).await?;
     let request_id = RequestId::from(call.arguments.text("request_id"));
-    if call.arguments.text("part") == "frames" {
-        return frames(&call, session_id, request_id).await;
-    }
     let detail = call.gateway.ledger.request(&call.owner, &session_id, &request_id).await?;
     let detail =
         detail.ok_or_else(|| Fault::invalid_argument("request_id", "this session has no request of that id"))?;
+    let part = call.arguments.text("part");
+    if part == "frames" {
+        return frames(&call, session_id, request_id).await;
+    }
     let mut data = Map::new();
     data.insert("request_id".into(), request_id.as_str().into());
-    let part = call.arguments.text("part");
     data.insert("part".into(), part.into());
     match part {
-        "summary" => data.extend(summary(&detail)),
-        "request_headers" => put(&mut data, "headers", headers(&detail, "request")),
-        "response_headers" => put(&mut data, "headers", headers(&detail, "response")),
+        "summary" => data.extend(summary(&detail, paging::is_live(&call))),
+        "request_headers" => data.extend(headers(&detail, "request")),
+        "response_headers" => data.extend(headers(&detail, "response")),
         "timing" => data.extend(timing(&detail)),
         "redirects" => put(&mut data, "redirects", Some(of_kind(&detail, Kind::NetworkRedirect))),
         _ => data.extend(body(&call, &detail, part.trim_end_matches("_body")).await?),
@@ -81,14 +81,15 @@ async fn get_network_request(call: Call) -> Result<Output, Fault> {
     Ok(Output::value(Value::Object(data)))
 }
 
-fn summary(detail: &RequestDetail) -> Map<String, Value> {
-    let mut out = row_json(&detail.row);
+fn summary(detail: &RequestDetail, live: bool) -> Map<String, Value> {
+    let mut out = row_json(&detail.row, live);
     let row = &detail.row;
     put(&mut out, "status_text", row.status_text.as_deref());
     put(&mut out, "protocol", row.protocol.as_deref());
     put(&mut out, "remote_address", row.remote_address.as_deref());
     put(&mut out, "decoded_bytes", row.decoded_bytes);
     let first = of_kind(detail, Kind::NetworkRequest).into_iter().next();
+    put(&mut out, "priority", row.priority.as_deref());
     put(&mut out, "initiator", first.and_then(|mut request| request.get_mut("initiator").map(Value::take)));
     put(&mut out, "request_body", row.request_body.as_ref().map(body_facts));
     put(&mut out, "response_body", row.response_body.as_ref().map(body_facts));
@@ -101,6 +102,7 @@ fn body_facts(body: &BodyFacts) -> Value {
     out.insert("bytes".into(), body.bytes.into());
     out.insert("kept".into(), (body.inline || body.artifact.is_some()).into());
     put(&mut out, "artifact", body.artifact.as_ref().map(|handle| handle.as_str()));
+    put(&mut out, "cut", body.cut.then_some(true));
     put(&mut out, "omitted", body.omitted.as_deref());
     Value::Object(out)
 }
@@ -112,19 +114,28 @@ fn of_kind(detail: &RequestDetail, kind: Kind) -> Vec<Value> {
 }
 
 /// The headers that went over the wire where the browser told them, else those it announced.
-fn headers(detail: &RequestDetail, direction: &str) -> Option<Value> {
-    let take = |mut payload: Value| payload.get_mut("headers").map(Value::take);
+fn headers(detail: &RequestDetail, direction: &str) -> Map<String, Value> {
     let wire = of_kind(detail, Kind::NetworkHeaders).into_iter().rev();
-    let wire = wire.filter(|payload| payload["direction"] == direction).find_map(take);
+    let wire = wire.filter(|payload| payload["direction"] == direction);
     let announced = if direction == "request" { Kind::NetworkRequest } else { Kind::NetworkResponse };
-    wire.or_else(|| of_kind(detail, announced).into_iter().rev().find_map(take))
+    let announced = of_kind(detail, announced).into_iter().rev();
+    let told = wire.chain(announced).find(|payload| payload["headers"].is_object());
+    let mut out = Map::new();
+    if let Some(mut told) = told {
+        let cut = told["truncated_fields"].as_str().is_some_and(|names| names.split(',').any(|name| name == "headers"));
+        put(&mut out, "headers", Some(told["headers"].take()));
+        put(&mut out, "cut", cut.then_some(true));
+    }
+    out
 }
 
 fn timing(detail: &RequestDetail) -> Map<String, Value> {
     let mut out = Map::new();
     let row = &detail.row;
+    let marks = row.timing.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
     put(&mut out, "duration_ms", row.duration_ms);
-    put(&mut out, "phases", row.timing.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()));
+    put(&mut out, "phases", marks.as_ref().map(|marks| phases(marks, row.duration_ms)));
+    put(&mut out, "marks_ms", marks);
     put(&mut out, "protocol", row.protocol.as_deref());
     put(&mut out, "remote_address", row.remote_address.as_deref());
     put(&mut out, "encoded_bytes", row.encoded_bytes);
@@ -132,17 +143,55 @@ fn timing(detail: &RequestDetail) -> Map<String, Value> {
     out
 }
 
+/// How long each phase took. Those of a request that has ended add up to its duration; what belongs to
+/// no other phase was spent waiting for its turn.
+fn phases(marks: &Value, duration_ms: Option<f64>) -> Value {
+    let mark = |name: &str| marks[name].as_f64();
+    let between = |from: &str, to: &str| Some((mark(to)? - mark(from)?).max(0.0));
+    let tls = between("ssl_start", "ssl_end");
+    let connect = between("connect_start", "connect_end").map(|ms| (ms - tls.unwrap_or(0.0)).max(0.0));
+    let queued = mark("queued").unwrap_or(0.0);
+    let receive = duration_ms.zip(mark("headers_end")).map(|(whole, head)| (whole - queued - head).max(0.0));
+    let mut told = vec![
+        ("dns_ms", between("dns_start", "dns_end")),
+        ("connect_ms", connect),
+        ("tls_ms", tls),
+        ("send_ms", between("send_start", "send_end")),
+        ("wait_ms", between("send_end", "headers_end")),
+        ("receive_ms", receive),
+    ];
+    let known: f64 = told.iter().filter_map(|(_, ms)| *ms).sum();
+    told.insert(0, ("queued_ms", duration_ms.map(|whole| (whole - known).max(0.0))));
+    let rounded = |ms: f64| (ms * 1000.0).round() / 1000.0;
+    told.into_iter().filter_map(|(name, ms)| Some((name.to_owned(), json!(rounded(ms?))))).collect::<Map<_, _>>().into()
+}
+
+/// Why a request has no body on record, when no event says so.
+fn none_recorded(row: &RequestRow, direction: &str, live: bool) -> &'static str {
+    match (direction, row.state) {
+        _ if row.is_websocket => "see_frames",
+        ("request", _) => "no_content",
+        _ if row.url.starts_with("data:") => "in_url",
+        (_, RequestState::Pending) if live => "not_finished",
+        (_, RequestState::Failed) => "request_failed",
+        (_, RequestState::Pending) => "unfinished",
+        (_, RequestState::Finished) => "unavailable",
+    }
+}
+
 async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Map<String, Value>, Fault> {
     let row = &detail.row;
     let facts = if direction == "request" { &row.request_body } else { &row.response_body };
     let Some(facts) = facts else {
-        return Ok(Map::from_iter([("kept".to_owned(), json!(false)), ("omitted".to_owned(), json!("none_recorded"))]));
+        let omitted = none_recorded(row, direction, paging::is_live(call));
+        return Ok(Map::from_iter([("kept".to_owned(), json!(false)), ("omitted".to_owned(), json!(omitted))]));
     };
     let offset = call.arguments.integer("offset").unwrap_or(0);
     let room = super::artifact::room(call);
     let length = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT).min(room);
     let mut out = Map::new();
     out.insert("total_bytes".into(), facts.bytes.into());
+    put(&mut out, "cut", facts.cut.then_some(true));
     put(&mut out, "mime_type", row.mime_type.as_deref().filter(|_| direction == "response"));
     let bytes = match (&facts.artifact, inline(detail, direction)) {
         (Some(handle), _) => {

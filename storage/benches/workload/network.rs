@@ -81,7 +81,12 @@ pub(super) fn chain(
         script.record(&now, &failed);
         return 0;
     }
-    let sent = NetworkHeaders { direction: "request".into(), status: None, headers: sent_headers(site, resource_type) };
+    let sent = NetworkHeaders {
+        direction: "request".into(),
+        status: None,
+        headers: sent_headers(site, resource_type),
+        truncated_fields: None,
+    };
     script.record(context, &sent);
     let status = match script.random.within(0, 1000) {
         0..18 => 404,
@@ -95,7 +100,10 @@ pub(super) fn chain(
     let response = response(&mut script.random, site, path, resource_type, status, &headers);
     script.record(&now, &response);
     let headers = Json::redacted(&headers);
-    script.record(context, &NetworkHeaders { direction: "response".into(), status: Some(status), headers });
+    script.record(
+        context,
+        &NetworkHeaders { direction: "response".into(), status: Some(status), headers, truncated_fields: None },
+    );
     let now = script.now(context);
     let finished = NetworkFinished {
         encoded_bytes: bytes / 3,
@@ -110,6 +118,7 @@ pub(super) fn chain(
         omitted: short.is_none().then(|| "policy".into()),
         text: short.map(Clean::redacted),
         artifact: None,
+        truncated_fields: None,
     };
     script.record(&now, &body);
     status

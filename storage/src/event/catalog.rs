@@ -369,7 +369,7 @@ events! {
         truncated_fields: Option<Clean>,
     }
     /// A request was answered by a redirect and goes on under the same id.
-    51 "network.redirect" NetworkRedirect @ 1 Telemetry {
+    51 "network.redirect" NetworkRedirect @ 2 Telemetry {
         /// Address that redirected.
         url: Clean [Sensitive],
         /// Status code.
@@ -378,6 +378,8 @@ events! {
         location: Clean [Sensitive],
         /// Response headers, credentials redacted.
         headers: Json [Sensitive],
+        /// Names of the fields that were cut, separated by commas.
+        truncated_fields: Option<Clean>,
     }
     /// The head of a response arrived.
     52 "network.response" NetworkResponse @ 1 Telemetry {
@@ -425,7 +427,7 @@ events! {
         duration_ms: Option<f64>,
     }
     /// A body was kept, or why it was not.
-    55 "network.body" NetworkBody @ 1 Telemetry {
+    55 "network.body" NetworkBody @ 2 Telemetry {
         /// `request` or `response`.
         direction: Symbol [Filter],
         /// Length in bytes after decoding.
@@ -434,17 +436,22 @@ events! {
         text: Option<Clean> [Sensitive],
         /// The body, when it was kept beside the log.
         artifact: Option<ArtifactHandle>,
-        /// Why it was not kept: `policy`, `too_large`, `unavailable`.
+        /// Why it was not kept: `policy`, `too_large`, `quota`, `no_content`, `evicted`, `page_closed`,
+        /// `unavailable`.
         omitted: Option<Symbol>,
+        /// `body` when the response broke off or only its beginning was kept.
+        truncated_fields: Option<Clean>,
     }
     /// The headers that really went over the wire.
-    56 "network.headers" NetworkHeaders @ 1 Telemetry {
+    56 "network.headers" NetworkHeaders @ 2 Telemetry {
         /// `request` or `response`.
         direction: Symbol [Filter],
         /// Status code, for a response.
         status: Option<u64>,
         /// Headers, credentials redacted.
         headers: Json [Sensitive],
+        /// Names of the fields that were cut, separated by commas.
+        truncated_fields: Option<Clean>,
     }
     /// A WebSocket was created.
     57 "websocket.opened" WebSocketOpened @ 1 Telemetry {
@@ -452,7 +459,7 @@ events! {
         url: Clean [Filter, Sensitive],
     }
     /// One WebSocket frame.
-    58 "websocket.frame" WebSocketFrame @ 1 Telemetry {
+    58 "websocket.frame" WebSocketFrame @ 2 Telemetry {
         /// `sent` or `received`.
         direction: Symbol [Filter],
         /// Opcode of RFC 6455: 1 text, 2 binary, 8 close, 9 ping, 10 pong.
@@ -463,6 +470,8 @@ events! {
         bytes: u64,
         /// Names of the fields that were cut, separated by commas.
         truncated_fields: Option<Clean>,
+        /// The whole payload, when it was cut and kept beside the log.
+        artifact: Option<ArtifactHandle>,
     }
     /// A WebSocket ended or failed.
     59 "websocket.closed" WebSocketClosed @ 1 Telemetry {

@@ -243,7 +243,7 @@ impl Fold {
             Some(Kind::ArtifactKept) => ("", ""),
             Some(Kind::ScreenshotTaken) => ("screenshot", "image/png"),
             Some(Kind::DownloadFinished) => ("download", "application/octet-stream"),
-            Some(Kind::NetworkBody) => ("body", "application/octet-stream"),
+            Some(Kind::NetworkBody | Kind::WebSocketFrame) => ("body", "application/octet-stream"),
             _ => return,
         };
         let text = |name: &str| view.get(name).and_then(ValueRef::as_str);

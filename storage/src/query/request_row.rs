@@ -5,11 +5,16 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::event::codec::ContextField;
 use crate::event::{EventView, Kind, ValueRef};
 use crate::ids::{ArtifactHandle, FrameId, OperationId, PageId, RequestId, SessionId};
 use crate::index::{Chain, Link};
 use crate::query::owned::OwnedEvent;
+
+/// Status of an answer that has the cached copy used.
+const NOT_MODIFIED: u64 = 304;
 
 /// Where a request stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +43,8 @@ pub struct BodyFacts {
     /// Whether the log itself holds the text.
     pub inline: bool,
     pub artifact: Option<ArtifactHandle>,
+    /// Whether it broke off, or only its beginning was kept.
+    pub cut: bool,
     /// Why it was not kept: `policy`, `too_large`, `unavailable`.
     pub omitted: Option<String>,
 }
@@ -66,6 +73,11 @@ pub struct RequestRow {
     pub mime_type: Option<String>,
     pub protocol: Option<String>,
     pub served_from: Option<String>,
+    /// Status on the wire where the page saw another: 304 when a cached copy was confirmed.
+    pub wire_status: Option<u64>,
+    pub priority: Option<String>,
+    /// The request that this one, a preflight, asked leave for.
+    pub preflight_for: Option<String>,
     pub remote_address: Option<String>,
     /// Milliseconds of each phase, JSON text as recorded.
     pub timing: Option<String>,
@@ -137,6 +149,9 @@ pub(super) fn place(start: &EventView<'_>) -> RequestRow {
         mime_type: None,
         protocol: None,
         served_from: None,
+        wire_status: None,
+        priority: None,
+        preflight_for: None,
         remote_address: None,
         timing: None,
         redirects: 0,
@@ -180,9 +195,13 @@ impl RequestRow {
                 self.status_text = text("status_text");
                 self.mime_type = text("mime_type");
                 self.protocol = text("protocol");
-                self.served_from = text("served_from");
+                self.served_from = text("served_from").or(self.served_from.take());
                 self.remote_address = text("remote_address");
                 self.timing = text("timing");
+            }
+            Some(Kind::NetworkHeaders) if number("status") == Some(NOT_MODIFIED) => {
+                self.wire_status = Some(NOT_MODIFIED);
+                self.served_from = Some("revalidated".to_owned());
             }
             Some(Kind::NetworkFinished) => {
                 self.encoded_bytes = number("encoded_bytes");
@@ -201,6 +220,7 @@ impl RequestRow {
                     bytes: number("bytes").unwrap_or(0),
                     inline: event.get("text").is_some(),
                     artifact: text("artifact").map(ArtifactHandle::from),
+                    cut: text("truncated_fields").is_some(),
                     omitted: text("omitted"),
                 };
                 let request = text("direction").as_deref() == Some("request");
@@ -219,13 +239,15 @@ impl RequestRow {
         }
         self.method = text("method").unwrap_or_default();
         self.resource_type = text("resource_type").unwrap_or_default();
+        self.priority = text("priority");
+        let initiator = text("initiator").and_then(|told| serde_json::from_str::<Value>(&told).ok());
+        self.preflight_for = initiator.and_then(|told| told["request_id"].as_str().map(str::to_owned));
         let (inline, artifact) = (event.get("body").is_some(), text("body_artifact").map(ArtifactHandle::from));
-        if inline || artifact.is_some() {
-            let bytes = event
-                .get("body_bytes")
-                .and_then(ValueRef::as_u64)
-                .or_else(|| text("body").map(|body| body.len() as u64));
-            self.request_body = Some(BodyFacts { bytes: bytes.unwrap_or(0), inline, artifact, omitted: None });
+        let told = event.get("body_bytes").and_then(ValueRef::as_u64);
+        let bytes = told.or_else(|| text("body").map(|body| body.len() as u64));
+        if let Some(bytes) = bytes {
+            let omitted = (!inline && artifact.is_none()).then(|| "unavailable".to_owned());
+            self.request_body = Some(BodyFacts { bytes, inline, artifact, cut: false, omitted });
         }
     }
 }

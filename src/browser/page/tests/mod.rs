@@ -19,7 +19,7 @@ use storage::log::{Log, LogOptions};
 
 use self::site::Site;
 use super::{LoadState, PageError};
-use crate::browser::{BodyPolicy, Browser, LaunchOptions, Page, find_executable};
+use crate::browser::{BodyRules, Browser, LaunchOptions, Page, find_executable};
 use crate::deadline::Deadline;
 use crate::journal::{Journal, Scope};
 use crate::redact::Redactor;
@@ -56,7 +56,7 @@ impl Bench {
             profile_directory: None,
             run_directory: path("run"),
             window: Some((1000, 700)),
-            body_policy: BodyPolicy::None,
+            bodies: BodyRules::NONE,
             download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
         };
         let redactor = Arc::new(Redactor::new());

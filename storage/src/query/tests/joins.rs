@@ -25,6 +25,7 @@ fn frame(context: &crate::event::Context, payload: &str) -> Draft {
         payload: Clean::redacted(payload),
         bytes: payload.len() as u64,
         truncated_fields: None,
+        artifact: None,
     };
     Draft::new(context, &frame)
 }
@@ -61,6 +62,7 @@ async fn traffic(world: &World) {
         text: Some(Clean::redacted("hello")),
         artifact: None,
         omitted: None,
+        truncated_fields: None,
     };
     world
         .put(vec![response(&of("r-1"), "http://a.test/new", 200), finished(&of("r-1")), Draft::new(&of("r-1"), &body)])

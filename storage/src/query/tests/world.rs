@@ -175,6 +175,7 @@ pub fn redirect(context: &Context, from: &str, to: &str) -> Draft {
         status: 302,
         location: Clean::redacted(to),
         headers: Json::redacted(&serde_json::json!({})),
+        truncated_fields: None,
     };
     Draft::new(context, &payload)
 }

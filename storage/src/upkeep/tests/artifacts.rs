@@ -29,7 +29,14 @@ impl World {
 /// Noise that names an artifact.
 fn body(owner: &str, session: &str, handle: &ArtifactHandle) -> Draft {
     let artifact = Some(handle.clone());
-    let payload = NetworkBody { direction: "response".into(), bytes: 1, text: None, artifact, omitted: None };
+    let payload = NetworkBody {
+        direction: "response".into(),
+        bytes: 1,
+        text: None,
+        artifact,
+        omitted: None,
+        truncated_fields: None,
+    };
     Draft::new(&of(owner, session), &payload)
 }
 

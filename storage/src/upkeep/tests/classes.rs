@@ -72,7 +72,17 @@ fn response(context: &Context, status: u64) -> Vec<u8> {
 }
 
 fn body(context: &Context) -> Vec<u8> {
-    record(context, &NetworkBody { direction: "response".into(), bytes: 1, text: None, artifact: None, omitted: None })
+    record(
+        context,
+        &NetworkBody {
+            direction: "response".into(),
+            bytes: 1,
+            text: None,
+            artifact: None,
+            omitted: None,
+            truncated_fields: None,
+        },
+    )
 }
 
 fn failed(context: &Context) -> Vec<u8> {

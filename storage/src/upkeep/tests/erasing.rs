@@ -99,8 +99,14 @@ fn no_plaintext_is_left_in_any_file() {
     world.pass(Policy::KEEP_ALL);
     world.put(vec![plain("ann", id, &format!("{MARKER} again")), plain("ann", "s-other", "other")]);
     let kept = world.artifacts.put(MARKER.as_bytes()).expect("it is kept").handle;
-    let named =
-        NetworkBody { direction: "response".into(), bytes: 1, text: None, artifact: Some(kept.clone()), omitted: None };
+    let named = NetworkBody {
+        direction: "response".into(),
+        bytes: 1,
+        text: None,
+        artifact: Some(kept.clone()),
+        omitted: None,
+        truncated_fields: None,
+    };
     world.put(vec![Draft::new(&of("ann", id), &named)]);
     world.artifacts.put(format!("{MARKER}, of a crash").as_bytes()).expect("it is kept");
     for copy in
