@@ -224,6 +224,7 @@ impl Means {
         let omitted = |bytes, reason| vec![Draft::new(&job.context, &omit(job.direction, bytes, reason))];
         let fetched = match self.fetch(&job).await {
             Ok(fetched) => fetched,
+            Err(CdpError::Protocol { .. }) if job.broken_off => return omitted(job.decoded_bytes, "request_failed"),
             Err(error) => return omitted(job.decoded_bytes, why(&error)),
         };
         let text = if job.direction == Direction::Request { fetched.post_data } else { fetched.body };

@@ -436,8 +436,8 @@ events! {
         text: Option<Clean> [Sensitive],
         /// The body, when it was kept beside the log.
         artifact: Option<ArtifactHandle>,
-        /// Why it was not kept: `policy`, `too_large`, `quota`, `no_content`, `evicted`, `page_closed`,
-        /// `unavailable`.
+        /// Why it was not kept: `policy`, `too_large`, `quota`, `no_content`, `evicted`,
+        /// `request_failed`, `page_closed`, `unavailable`.
         omitted: Option<Symbol>,
         /// `body` when the response broke off or only its beginning was kept.
         truncated_fields: Option<Clean>,
