@@ -46,6 +46,12 @@ pub(super) async fn fit(data: &Value, ends: &Ends, budget: usize, spiller: &mut 
     let whole = data.as_object()?;
     let items = whole.get(ends.field)?.as_array()?;
     let mut rest = Rest::of(whole, ends.field);
+    // What stands beside the items may be large as well, and must not take their place.
+    if rest.cost_with(ends, None) > budget / 2
+        && let Some(Value::Object(smaller)) = spiller.shrink(&Value::Object(rest.0.clone()), budget / 2).await
+    {
+        rest = Rest(smaller);
+    }
     let mut keep = fitting(items, budget.checked_sub(rest.cost_with(ends, None))?);
     while keep > 0 {
         if keep < items.len() {

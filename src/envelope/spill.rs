@@ -1,8 +1,8 @@
 //! Large values: the whole is kept as an artifact, the reply carries a preview and the handle.
 //!
 //! A member `html` that is too large becomes the beginning of itself, beside `html_bytes` (its true
-//! size), `html_artifact` (the handle for `read_artifact`) and `truncated`. A text stays a text and a
-//! list stays a list; any other value is previewed as the beginning of its JSON. Members that
+//! size), `html_artifact` (the handle for `read_artifact`) and `truncated`. A text stays a text, a list a
+//! list and an object an object, so that a preview is of the type that the tool published. Members that
 //! storage cut already keep the size and handle that they came with.
 
 use std::pin::Pin;
@@ -24,7 +24,7 @@ pub trait Keep: Send + Sync {
 }
 
 /// Values cheaper than this are never spilled: the members that tell of it would cost as much.
-const SPILL_WEIGHT_MIN: usize = 1024;
+const SPILL_WEIGHT_MIN: usize = 512;
 /// Cost of an empty text, list or the comma before a member, generously.
 const EMPTY_WEIGHT: usize = 8;
 
@@ -184,8 +184,26 @@ fn preview(value: &Value, budget: usize) -> Value {
             };
             items.iter().take_while(fits).cloned().collect()
         }
-        other => beginning(&other.to_string(), budget).into(),
+        Value::Object(members) => preview_members(members, budget).into(),
+        other => other.clone(),
     }
+}
+
+/// The first members, as many as fit, and the beginning of the next.
+fn preview_members(members: &Map<String, Value>, budget: usize) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut left = budget.min(2 * PREVIEW_BYTES_MAX).saturating_sub(EMPTY_WEIGHT);
+    for (key, member) in members {
+        let Some(room) = left.checked_sub(member_weight(key, 0) + EMPTY_WEIGHT) else { break };
+        let cost = weight(member);
+        if cost > room {
+            out.insert(key.clone(), preview(member, room));
+            break;
+        }
+        out.insert(key.clone(), member.clone());
+        left = room - cost;
+    }
+    out
 }
 
 fn beginning(text: &str, budget: usize) -> &str {

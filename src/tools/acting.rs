@@ -18,6 +18,7 @@ use crate::browser::page::{
 use crate::contract::facts::{INTEGER_MAX, SELECTOR_LENGTH_MAX, URL_LENGTH_MAX};
 use crate::contract::{Parameter, Shape};
 use crate::envelope::Data;
+use crate::envelope::budget::weight;
 use crate::fault::{Code, Fault, Problem};
 
 /// How long an expected consequence may take when the caller names no time.
@@ -109,8 +110,12 @@ impl After {
 
     /// Adds a snapshot. The action is done whether or not one can be had.
     async fn show(&self, call: &Call, output: &mut Output) {
-        let taken =
-            snapshot::take(call, &self.page, &SnapshotOptions::default(), call.limit.within(SNAPSHOT_WAIT)).await;
+        let beside = match &output.data {
+            Data::Value(data) => weight(data),
+            Data::List(_) => 0,
+        };
+        let (options, deadline) = (SnapshotOptions::default(), call.limit.within(SNAPSHOT_WAIT));
+        let taken = snapshot::take(call, &self.page, &options, deadline, beside).await;
         let shown = match taken {
             Ok(Output { data: Data::Value(mut shown), artifacts, .. }) => {
                 output.artifacts = artifacts;

@@ -69,7 +69,7 @@ async fn find_in_page(call: Call) -> Result<Output, Fault> {
     let lines: String = found.matches.iter().map(|one| format!("{}\n", row(one, main.as_str()))).collect();
     let head = head(&found, page.url());
     let whole = Capture::whole(head, lines);
-    if found.matches.len() <= limit && whole.fits(&call, &whole.head, usize::MAX) {
+    if found.matches.len() <= limit && whole.fits(&call, 0, usize::MAX) {
         return Ok(list(&call, whole, limit).into());
     }
     let capture = frozen::freeze(&call, PURPOSE, whole.head, whole.text).await?;

@@ -27,6 +27,8 @@ const CURSOR_VERSION: &str = "c1";
 const HEAD_BYTES_MAX: usize = 8192;
 /// A text in the first line, in bytes.
 const HEAD_TEXT_BYTES_MAX: usize = 1024;
+/// And of a reply at most one part in so many.
+const HEAD_SHARE: usize = 16;
 /// What a reply takes around the text: the envelope, the cursor, the names of both.
 const ENVELOPE_WEIGHT: usize = 1900;
 /// A part is at least this heavy, whatever stands beside it.
@@ -51,7 +53,9 @@ pub(super) async fn freeze(
     head: Map<String, Value>,
     text: String,
 ) -> Result<Capture, Fault> {
-    let head = shortened(&head);
+    // It stands in every part, and must leave room for the text.
+    let text_bytes_max = HEAD_TEXT_BYTES_MAX.min(call.gateway.config.max_result_bytes / HEAD_SHARE);
+    let head = shortened(&head, text_bytes_max);
     let mut bytes = format!("# {}\n", Value::Object(head.clone())).into_bytes();
     let offset = bytes.len() as u64;
     bytes.extend_from_slice(text.as_bytes());
@@ -96,16 +100,16 @@ impl Capture {
         Self { head, handle: None, text, offset: 0, total }
     }
 
-    /// Whether all of it has a place in one reply.
-    pub(super) fn fits(&self, call: &Call, others: &Map<String, Value>, bytes_max: usize) -> bool {
-        self.text.len() <= bytes_max && prefix_within(&self.text, room(call, others)) == self.text.len()
+    /// Whether all of it has a place in one reply beside what weighs `beside`.
+    pub(super) fn fits(&self, call: &Call, beside: usize, bytes_max: usize) -> bool {
+        self.text.len() <= bytes_max && prefix_within(&self.text, self.room(call, beside)) == self.text.len()
     }
 
-    /// Takes a part off the beginning that fits a reply beside `others` and is at most `bytes_max`
-    /// long, at a line's end where there is one; and the cursor for what follows it.
-    pub(super) fn part(self, call: &Call, others: &Map<String, Value>, bytes_max: usize) -> (String, Option<String>) {
+    /// Takes a part off the beginning that fits a reply beside what weighs `beside` and is at most
+    /// `bytes_max` long, at a line's end where there is one; and the cursor for what follows it.
+    pub(super) fn part(self, call: &Call, beside: usize, bytes_max: usize) -> (String, Option<String>) {
         let fits = head(&self.text, bytes_max);
-        let mut end = prefix_within(fits, room(call, others));
+        let mut end = prefix_within(fits, self.room(call, beside));
         if end < self.text.len() || self.offset + (end as u64) < self.total {
             end = self.text[..end].rfind('\n').map_or(end, |line_end| line_end + 1);
         }
@@ -128,18 +132,18 @@ impl Capture {
         (rows, end < self.total)
     }
 
+    /// What the text may weigh in a reply that has the head, and what weighs `beside`.
+    fn room(&self, call: &Call, beside: usize) -> usize {
+        let head: usize = self.head.iter().map(|(key, value)| 2 * key.len() + 16 + weight(value)).sum();
+        let all = call.gateway.config.max_result_bytes.max(RESULT_BYTES_MIN);
+        all.saturating_sub(FRAME_BYTES + ENVELOPE_WEIGHT + head + beside).max(PART_WEIGHT_MIN)
+    }
+
     /// The cursor for what follows a place; only what is kept can be continued.
     pub(super) fn cursor_at(&self, offset: u64) -> Option<String> {
         let handle = self.handle.as_ref()?;
         Some(format!("{CURSOR_VERSION}.{}.{offset}", handle.as_str()))
     }
-}
-
-/// What a text may weigh in a reply that has `others` beside it.
-fn room(call: &Call, others: &Map<String, Value>) -> usize {
-    let beside: usize = others.iter().map(|(key, value)| 2 * key.len() + 16 + weight(value)).sum();
-    let all = call.gateway.config.max_result_bytes.max(RESULT_BYTES_MIN);
-    all.saturating_sub(FRAME_BYTES + ENVELOPE_WEIGHT + beside).max(PART_WEIGHT_MIN)
 }
 
 fn parse(cursor: &str) -> Option<(ArtifactHandle, u64)> {
@@ -168,9 +172,9 @@ fn whole_characters(mut bytes: Vec<u8>) -> Option<String> {
 }
 
 /// Long texts are cut, so that the first line stays within its bound.
-fn shortened(members: &Map<String, Value>) -> Map<String, Value> {
+fn shortened(members: &Map<String, Value>, text_bytes_max: usize) -> Map<String, Value> {
     let cut = |value: &Value| match value {
-        Value::String(text) => head(text, HEAD_TEXT_BYTES_MAX).into(),
+        Value::String(text) => head(text, text_bytes_max).into(),
         other => other.clone(),
     };
     members.iter().map(|(key, value)| (key.clone(), cut(value))).collect()

@@ -68,7 +68,7 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
             ));
         }
         let capture = frozen::thaw(&call, PURPOSE, cursor).await?;
-        return Ok(part(&call, capture));
+        return Ok(part(&call, capture, 0));
     }
     let page = call.page()?;
     let arguments = &call.arguments;
@@ -77,10 +77,11 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
         interactive_only: arguments.flag("interactive_only").unwrap_or(false),
         depth_max: arguments.integer("max_depth").and_then(|depth| usize::try_from(depth).ok()),
     };
-    take(&call, &page, &options, call.deadline).await
+    take(&call, &page, &options, call.deadline, 0).await
 }
 
-/// Captures the page; what is too long for one reply is kept, and its first part shown.
+/// Captures the page; what is too long for one reply, beside what weighs `beside`, is kept, and its first
+/// part shown.
 ///
 /// # Errors
 /// As a failed page operation.
@@ -89,6 +90,7 @@ pub(super) async fn take(
     page: &Page,
     options: &SnapshotOptions,
     deadline: Deadline,
+    beside: usize,
 ) -> Result<Output, Fault> {
     let taken = page.snapshot_of(options, deadline).await.map_err(faults::page(call))?;
     let _ = call.browser()?.refresh_titles(deadline.within(super::tabs::TITLES_WAIT)).await;
@@ -106,11 +108,11 @@ pub(super) async fn take(
         }
     }
     let whole = Capture::whole(head, taken.tree);
-    if whole.fits(call, &whole.head, bytes_max(call)) {
+    if whole.fits(call, beside, bytes_max(call)) {
         return Ok(Output::value(data(call, whole.head, whole.text, None)));
     }
     let capture = frozen::freeze(call, PURPOSE, whole.head, whole.text).await?;
-    Ok(part(call, capture))
+    Ok(part(call, capture, beside))
 }
 
 fn bytes_max(call: &Call) -> usize {
@@ -118,10 +120,10 @@ fn bytes_max(call: &Call) -> usize {
     usize::try_from(asked).unwrap_or(usize::MAX)
 }
 
-fn part(call: &Call, capture: Capture) -> Output {
+fn part(call: &Call, capture: Capture, beside: usize) -> Output {
     let handle = capture.handle.clone();
     let head = capture.head.clone();
-    let (tree, cursor) = capture.part(call, &head, bytes_max(call));
+    let (tree, cursor) = capture.part(call, beside, bytes_max(call));
     let mut data = data(call, head, tree, cursor);
     if let Some(handle) = handle {
         data["tree_artifact"] = handle.as_str().into();

@@ -43,7 +43,7 @@ fn documented() -> BTreeMap<String, Vec<String>> {
 }
 
 /// Arguments that fit the schema and nothing more: what is required, and `more`.
-fn arguments(schema: &Value, more: Value) -> Value {
+pub fn arguments(schema: &Value, more: Value) -> Value {
     let properties = schema["properties"].as_object().expect("an object").clone();
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut out = Map::new();
