@@ -120,7 +120,7 @@ fn prepare(
     cancelled: CancellationToken,
 ) -> Result<Call, Fault> {
     admission::admit(gateway, &tool.facts)?;
-    let arguments = validate::arguments(tool.facts.parameters, raw).map_err(|problems| Fault::invalid(&problems))?;
+    let arguments = validate::arguments(tool.facts.parameters, raw)?;
     let session = match tool.facts.lane {
         Lane::Free => {
             if let Some(session) = concerned(gateway, &tool.facts, &arguments, &progress.owner) {

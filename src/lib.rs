@@ -4,6 +4,7 @@
 
 pub mod aftermath;
 pub mod auth_state;
+pub mod blocklist;
 pub mod browser;
 pub mod commands;
 pub mod config;

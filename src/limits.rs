@@ -126,6 +126,9 @@ pub const COOKIES_MAX: usize = 1_000;
 pub const HEADERS_MAX: usize = 100;
 /// A viewport's longest side, in CSS pixels.
 pub const VIEWPORT_SIDE_PIXELS_MAX: u64 = 10_000;
+/// Rules of the operator's for addresses, and their text together: Chromium gets them as an argument.
+pub const BLOCK_RULES_MAX: usize = 1_000;
+pub const BLOCK_RULES_BYTES_MAX: usize = 32 * 1024;
 /// Keys of web storage that one call sets or removes.
 pub const STORAGE_ITEMS_MAX: usize = 1_000;
 /// Saved logins of one owner.

@@ -121,7 +121,7 @@ impl Browser {
             }
         };
         let (roster, downloads, standing) =
-            (Arc::new(Roster::default()), Arc::<Downloads>::default(), Standing::default());
+            (Arc::new(Roster::default()), Arc::<Downloads>::default(), Standing::new(options.blocklist.clone()));
         let (closing, is_closing) = watch::channel(false);
         let progress = collect::start(
             collect::Setting {
@@ -204,6 +204,7 @@ fn start(
         headless: options.headless,
         sandbox: options.sandbox,
         window: options.window,
+        lookup_rules: options.blocklist.lookup_rules(),
         profile: &directories.profile,
         extra: &options.arguments,
     };

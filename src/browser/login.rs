@@ -52,6 +52,7 @@ impl Browser {
         self.inner.standing.set_blank(Some(page.session().clone()));
         let restored = visit(&page, origins, deadline).await;
         self.inner.standing.set_blank(None);
+        self.inner.standing.guard(&self.inner.connection, page.session());
         restored
     }
 }

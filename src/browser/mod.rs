@@ -30,6 +30,7 @@ pub use chromium::{CdpError, Connection, SessionKey};
 pub use handle::{Page, WaitError};
 pub use launch::LaunchError;
 
+use crate::blocklist::Blocklist;
 use crate::deadline::Deadline;
 
 /// Which response and request bodies are kept.
@@ -73,6 +74,8 @@ pub struct LaunchOptions {
     /// Width and height in pixels.
     pub window: Option<(u32, u32)>,
     pub bodies: BodyRules,
+    /// What pages do not reach.
+    pub blocklist: Blocklist,
     /// A larger download is stopped.
     pub download_bytes_max: u64,
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::chromium::{Connection, SessionKey};
+use crate::blocklist::Blocklist;
 
 /// Shared by the browser's handle, which sets, and the collector, which follows targets.
 #[derive(Clone, Default)]
@@ -20,9 +21,14 @@ struct Inner {
     headers: Map<String, Value>,
     /// Requests of this session are answered with an empty document.
     blank: Option<SessionKey>,
+    blocklist: Blocklist,
 }
 
 impl Standing {
+    pub fn new(blocklist: Blocklist) -> Self {
+        Self(Arc::new(Mutex::new(Inner { blocklist, ..Inner::default() })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,6 +40,22 @@ impl Standing {
         if !inner.headers.is_empty() {
             tell(connection, session, &inner.headers);
         }
+    }
+
+    /// Chromium asks before it sends what the operator's rules may refuse, and only then. A target that
+    /// has requests of its own must have been told so before it runs.
+    pub fn guard(&self, connection: &Connection, session: &SessionKey) {
+        let suspects = self.lock().blocklist.suspects();
+        if !suspects.is_empty() {
+            let patterns: Vec<Value> = suspects.into_iter().map(|pattern| json!({ "urlPattern": pattern })).collect();
+            connection.post(Some(session), "Fetch.enable", json!({ "patterns": patterns }));
+        }
+    }
+
+    /// The rule that refuses `url`.
+    pub fn refuses(&self, url: &str) -> Option<String> {
+        let blocklist = self.lock().blocklist.clone();
+        blocklist.refuses(url).map(str::to_owned)
     }
 
     pub fn detached(&self, session: &SessionKey) {

@@ -243,6 +243,8 @@ pub struct PageState {
     pub same_document_navigations: u64,
     /// A navigation of the main frame is on its way: its loader.
     pub navigating: Option<String>,
+    /// The operator's rule that refused its latest refused navigation.
+    pub refused_by: Option<String>,
     /// What the call that runs waits for.
     pub watched: Option<Watched>,
     pub crashed: bool,
@@ -276,6 +278,7 @@ impl PageState {
             navigations_committed: 0,
             same_document_navigations: 0,
             navigating: None,
+            refused_by: None,
             watched: None,
             crashed: false,
             closed: false,

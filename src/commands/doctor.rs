@@ -88,6 +88,7 @@ async fn launch(config: &Config, executable: &Path, directory: &Path) -> Result<
         run_directory: directory.join("run"),
         window: None,
         bodies: BodyRules::NONE,
+        blocklist: crate::blocklist::Blocklist::default(),
         download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
     };
     let deadline = Deadline::after(config.launch_timeout);

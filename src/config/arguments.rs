@@ -210,6 +210,7 @@ fn option(row: &OptionFacts) -> Arg {
         Kind::Switch => "BOOL",
         Kind::Word(_) => "WORD",
         Kind::Words(_) => "WORD,...",
+        Kind::Blocklist => "RULE,...",
         Kind::Durability { .. } => "commit|interval=MS",
     };
     let values = if let Kind::Word(words) | Kind::Words(words) = row.kind {

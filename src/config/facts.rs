@@ -45,6 +45,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// Any of these, separated by commas.
     Words(&'static [&'static str]),
+    /// Rules of a blocklist, separated by commas, semicolons or white space.
+    Blocklist,
     /// `commit`, or `interval=` and milliseconds.
     Durability {
         millis_max: u64,
@@ -94,6 +96,7 @@ impl OptionFacts {
             Kind::Switch => "true or false".to_owned(),
             Kind::Word(words) => words.join(", "),
             Kind::Words(words) => format!("any of {}", words.join(", ")),
+            Kind::Blocklist => "hosts and addresses".to_owned(),
             Kind::Durability { millis_max } => format!("commit, or interval=MS with MS from 1 to {millis_max}"),
         }
     }

@@ -23,6 +23,7 @@ use storage::disk::DiskPolicy;
 use storage::log::Durability;
 use storage::upkeep::{Policy, Subject};
 
+use crate::blocklist::Blocklist;
 pub use arguments::parse;
 pub use environment::Environment;
 pub use options::{OPTIONS, OptionFacts};
@@ -79,6 +80,8 @@ pub struct Config {
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
     pub session_body_bytes_max: u64,
+    /// Addresses that neither calls nor pages reach.
+    pub blocked_origins: Blocklist,
     pub download_bytes_max: u64,
     /// Beside the data directory's own `uploads`.
     pub upload_dir: Option<PathBuf>,

@@ -158,6 +158,15 @@ pub static OPTIONS: &[OptionFacts] = &[
         text: "Groups of tools not to offer, whatever else names them",
     },
     OptionFacts {
+        key: "blocked_origins",
+        flag: "blocked-origins",
+        variable: "BROWSER_MCP_BLOCKED_ORIGINS",
+        kind: Kind::Blocklist,
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Addresses that no call and no page may reach: ads.example, *.example.com, https://x.example/admin/*",
+    },
+    OptionFacts {
         key: "capture_bodies",
         flag: "capture-bodies",
         variable: "BROWSER_MCP_CAPTURE_BODIES",

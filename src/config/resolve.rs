@@ -16,6 +16,7 @@ use super::options::{Default, Kind, OPTIONS, OptionFacts};
 use super::show::Shown;
 use super::value::Value;
 use super::{CaptureBodies, Config, ConfigError, LogFormat, LogLevel};
+use crate::blocklist::Blocklist;
 
 /// The variable that names the file; the flag is `--config`.
 pub const CONFIG_VARIABLE: &str = "BROWSER_MCP_CONFIG";
@@ -231,6 +232,10 @@ impl Settled {
             },
             body_bytes_max: self.number("body_bytes_max"),
             session_body_bytes_max: self.number("session_body_bytes_max"),
+            blocked_origins: match self.values.get("blocked_origins") {
+                Some(Value::Blocklist(rules)) => rules.clone(),
+                _ => Blocklist::default(),
+            },
             download_bytes_max: self.number("download_bytes_max"),
             upload_dir: self.path("upload_dir"),
             artifact_quota_bytes: self.number("artifact_quota_bytes"),

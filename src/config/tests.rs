@@ -67,6 +67,7 @@ fn flag_goes_before_environment_before_file_before_default() {
             Kind::Switch => ["true", "false", "true"],
             Kind::Word(words) => [words[0], words[1], words[0]],
             Kind::Words(_) => ["tabs", "tabs,waits", "waits"],
+            Kind::Blocklist => ["a.example", "*.a.example,b.example:81", "https://a.example/x/*"],
             Kind::Durability { .. } => ["interval=1", "interval=60000", "commit"],
         };
         std::fs::write(&path, format!("{} = \"{low}\"\n", row.key)).expect("the file is written");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use storage::log::Durability;
 
 use super::options::Kind;
+use crate::blocklist::Blocklist;
 
 /// A value that holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,7 @@ pub enum Value {
     Switch(bool),
     Word(&'static str),
     Words(Vec<&'static str>),
+    Blocklist(Blocklist),
     Durability(Durability),
 }
 
@@ -62,6 +64,7 @@ impl Value {
             Kind::Words(words) => {
                 listed(text, words).map(Value::Words).ok_or_else(|| format!("must be any of {}", words.join(", ")))
             }
+            Kind::Blocklist => Blocklist::read(text).map(Value::Blocklist),
             Kind::Durability { millis_max } => durability(text, *millis_max).map(Value::Durability).ok_or_else(|| {
                 format!("must be commit, or interval= and a whole number of milliseconds from 1 to {millis_max}")
             }),
@@ -80,6 +83,7 @@ impl Value {
             Value::Switch(on) => on.to_string(),
             Value::Word(word) => (*word).to_owned(),
             Value::Words(words) => words.join(","),
+            Value::Blocklist(rules) => rules.show(),
             Value::Durability(Durability::Commit) => "commit".to_owned(),
             Value::Durability(Durability::Interval { millis }) => format!("interval={millis}"),
         }

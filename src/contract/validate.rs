@@ -76,7 +76,7 @@ impl Arguments {
 ///
 /// # Errors
 /// Every problem found; they hold names and rules, never values.
-pub fn arguments(parameters: &[Parameter], raw: Map<String, Value>) -> Result<Arguments, Vec<Problem>> {
+pub fn arguments(parameters: &[Parameter], raw: Map<String, Value>) -> Result<Arguments, Fault> {
     let mut problems = Vec::new();
     let mut checked = record(parameters, raw, "", false, &mut problems);
     for parameter in parameters {
@@ -89,7 +89,21 @@ pub fn arguments(parameters: &[Parameter], raw: Map<String, Value>) -> Result<Ar
     if problems.is_empty() {
         return Ok(Arguments(checked));
     }
-    Err(problems)
+    Err(refusal(parameters, &checked, &problems))
+}
+
+/// All problems under one name; a lone one that the contract has a name for goes by that.
+fn refusal(parameters: &[Parameter], given: &Map<String, Value>, problems: &[Problem]) -> Fault {
+    let [problem] = problems else { return Fault::invalid(problems) };
+    let parameter = parameters.iter().find(|parameter| parameter.name == problem.field);
+    let text = given.get(&problem.field).and_then(Value::as_str);
+    match (parameter.map(|parameter| (&parameter.shape, parameter.name)), text) {
+        (Some((Shape::Slug, _)), Some(_)) => Fault::new(Code::InvalidSlug).with("pattern", SLUG_PATTERN),
+        (Some((Shape::Choice(supported), "channel")), Some(channel)) => {
+            Fault::new(Code::UnknownChannel).with("channel", channel).with("supported", supported.to_vec())
+        }
+        _ => Fault::invalid(problems),
+    }
 }
 
 fn record(

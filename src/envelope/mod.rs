@@ -152,9 +152,23 @@ async fn deliver(frame: Frame<'_>, data: Data, room: usize, keep: &dyn Keep) -> 
         let mut spiller = Spiller::new(keep);
         reply = cut(frame.leaving_half(room), &data, ends.as_ref(), room, &mut spiller).await;
         reply.kept = spiller.kept;
+        refer(&mut reply, room);
     }
     reply.data_bytes = data_bytes;
     reply
+}
+
+/// Names what bounding kept among the operation's artifacts, all of it or none: `data` has each handle
+/// beside what it stands for.
+fn refer(reply: &mut Reply, room: usize) {
+    let mut structured = reply.structured.clone();
+    let operation = &mut structured["operation"];
+    let Some(artifacts) = operation["artifacts"].as_array_mut() else { return };
+    artifacts.extend(reply.kept.iter().map(|handle| Reference::Artifact(handle.clone()).to_json()));
+    if !reply.kept.is_empty() && operation.get("references_omitted").is_none() && weight(&structured) <= room {
+        reply.text = structured.to_string();
+        reply.structured = structured;
+    }
 }
 
 /// Ends lists early, spills large values, and when neither is enough keeps the whole and says so.

@@ -131,7 +131,7 @@ impl Operation {
 }
 
 impl Reference {
-    fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let (key, text) = match self {
             Reference::Path(path) => ("path", path.as_str()),
             Reference::Artifact(handle) => ("handle", handle.as_str()),

@@ -77,6 +77,7 @@ async fn launch(gateway: &Gateway, session: &Session, context: &Context, deadlin
         run_directory: gateway.run_directory(&session.instance_id)?,
         window: options.window,
         bodies: body_rules(&gateway.config),
+        blocklist: gateway.config.blocked_origins.clone(),
         download_bytes_max: gateway.config.download_bytes_max,
     };
     let scope = Arc::clone(&session.scope);

@@ -70,12 +70,18 @@ impl After {
     /// Checks the wishes and begins to watch.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENTS` for a condition that lacks a part or has one too many.
-    pub(super) fn watch(call: &Call, page: &Page) -> Result<Self, Fault> {
+    /// `INVALID_ARGUMENTS` for a condition that lacks a part, has one too many, or whose selector the
+    /// browser refuses.
+    pub(super) async fn watch(call: &Call, page: &Page) -> Result<Self, Fault> {
         let wish = match call.arguments.value("wait_for") {
             None => None,
             Some(condition) => {
                 let expected = expected(condition).map_err(|problems| Fault::invalid(&problems))?;
+                if let Expected::Element { selector, .. } = &expected
+                    && let Some(reason) = page.selector_refused(selector, call.deadline).await
+                {
+                    return Err(Fault::invalid_argument("wait_for.selector", reason));
+                }
                 let kind = condition["kind"].as_str().unwrap_or_default().to_owned();
                 let timeout_ms = condition["timeout"].as_f64().map_or(CONSEQUENCE_WAIT_MS_DEFAULT, |ms| ms as u64);
                 Some(Wish { kind, timeout: Duration::from_millis(timeout_ms), watch: page.watch(expected) })
@@ -226,6 +232,12 @@ pub(super) fn acted(call: &Call, done: &ActionDone, fields: &[(&str, Value)]) ->
     }
     if let Some(dialog) = &done.dialog {
         data["dialog"] = super::dialogs::shown(dialog);
+    }
+    for (name, told) in [("value_matches", done.value_matches), ("dropped", done.dropped)] {
+        // What is as it was asked for needs no words.
+        if told == Some(false) {
+            data[name] = false.into();
+        }
     }
     if !done.popups.is_empty() {
         data["popups"] = super::tabs::popups(call, &done.popups);

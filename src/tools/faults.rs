@@ -7,6 +7,9 @@ use crate::browser::page::{Candidate, PageError};
 use crate::fault::{Code, Fault};
 use crate::tools::tool::Call;
 
+/// Chromium's reason for a request that was refused on our word.
+const BLOCKED: &str = "net::ERR_BLOCKED_BY_CLIENT";
+
 /// A failed page operation of this call.
 pub(super) fn page(call: &Call) -> impl Fn(PageError) -> Fault + '_ {
     move |error| of_page(call, error)
@@ -29,6 +32,11 @@ fn of_page(call: &Call, error: PageError) -> Fault {
         PageError::InvalidKey { reason, .. } => Fault::invalid_argument("key", reason),
         PageError::StaleRef { reference, snapshot_id } => {
             Fault::new(Code::StaleRef).with("ref", reference).with("snapshot_id", snapshot_id)
+        }
+        // Nobody else refuses anything in the browser's name: extensions are off.
+        PageError::NavigationFailed { reason, .. } if reason == BLOCKED => {
+            let rule = call.page().ok().and_then(|page| page.state().refused_by.clone());
+            Fault::new(Code::UrlBlocked).with("rule", rule)
         }
         PageError::NavigationFailed { reason, url } => {
             Fault::new(Code::NavigationFailed).with("reason", reason).with("url", url)

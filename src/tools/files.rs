@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use storage::StorageError;
 use storage::artifact::Kept;
 
+use super::acting::{acted, echo, ok};
 use super::faults;
 use super::refusals;
 use super::tool::{Call, Output, Tool};
@@ -59,16 +60,8 @@ async fn upload_file(call: Call) -> Result<Output, Fault> {
     let offered = offered(&call).await?;
     let selector = call.arguments.text("selector");
     let done = page.upload(selector, &offered, call.deadline).await.map_err(faults::page(&call))?;
-    let mut data = json!({"session_id": call.arguments.text("session_id"), "selector": selector, "ok": true});
-    data["files"] = offered.paths.iter().map(|path| told(path)).collect();
-    if let Some(dialog) = &done.dialog {
-        data["dialog"] = super::dialogs::shown(dialog);
-    }
-    if done.navigated {
-        data["navigated"] = true.into();
-        data["url"] = page.url().into();
-    }
-    Ok(Output::value(data))
+    let files: Value = offered.paths.iter().map(|path| told(path)).collect();
+    Ok(Output::value(acted(&call, &done, &[echo(&call, "selector"), ok(), ("files", files)])))
 }
 
 fn told(path: &Path) -> Value {

@@ -40,7 +40,7 @@ pub static SELECT_OPTION: Tool = Tool {
 
 async fn select_option(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let (selector, values) = (call.arguments.text("selector"), call.arguments.texts("values"));
     let (done, selected) = page.select_option(selector, &values, call.deadline).await.map_err(faults::page(&call))?;
     after.tell(&call, &done, &[echo(&call, "selector"), ("selected", selected.into())]).await
@@ -88,7 +88,7 @@ pub static FILL_FORM: Tool = Tool {
 
 async fn fill_form(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let fields: Vec<Value> = call.arguments.value("fields").and_then(Value::as_array).cloned().unwrap_or_default();
     let selector = |at: usize| fields[at]["selector"].as_str().unwrap_or_default();
     check_selectors(&fields)?;

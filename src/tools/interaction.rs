@@ -56,7 +56,7 @@ pub static CLICK: Tool = Tool {
 
 async fn click(call: Call) -> Result<Output, Fault> {
     let (page, options) = (call.page()?, click_options(&call));
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let done =
         page.click(call.arguments.text("selector"), &options, call.deadline).await.map_err(faults::page(&call))?;
     after.tell(&call, &done, &[echo(&call, "selector"), ok()]).await
@@ -108,7 +108,7 @@ const DELAY_MS_MAX: f64 = 60_000.0;
 
 async fn type_text(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let delay_ms = call.arguments.number("delay").unwrap_or(0.0).min(DELAY_MS_MAX);
     let delay = Duration::from_secs_f64(delay_ms / 1000.0);
     let (selector, text) = (call.arguments.text("selector"), call.arguments.text("text"));
@@ -148,7 +148,7 @@ pub static FILL: Tool = Tool {
 
 async fn fill(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let (selector, value) = (call.arguments.text("selector"), call.arguments.text("value"));
     let done = page.fill(selector, value, call.deadline).await.map_err(faults::page(&call))?;
     keep_secret(&call, &done, value);
@@ -179,7 +179,7 @@ pub static PRESS_KEY: Tool = Tool {
 
 async fn press_key(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let selector = call.arguments.optional_text("selector");
     let done =
         page.press_key(call.arguments.text("key"), selector, call.deadline).await.map_err(faults::page(&call))?;
@@ -202,7 +202,7 @@ pub static HOVER: Tool = Tool {
 
 async fn hover(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let done = page.hover(call.arguments.text("selector"), call.deadline).await.map_err(faults::page(&call))?;
     after.tell(&call, &done, &[echo(&call, "selector"), ok()]).await
 }

@@ -53,6 +53,7 @@ async fn server_status(call: Call) -> Result<Output, Fault> {
         "disk": crate::disk::shown(gateway),
         "packs": offer.packs(),
         "tools": offer.tools().len(),
+        "blocked_origins": {"rules": gateway.config.blocked_origins.len()},
         "limits": gateway.config.limits(),
     })))
 }

@@ -39,6 +39,8 @@ const ARGUMENTS_REFUSED: &[&str] = &[
     "--user-data-dir",
     "--utility-cmd-prefix",
 ];
+/// Those that would lead around the operator's blocklist, where there is one.
+const ARGUMENTS_REFUSED_BLOCKLIST: &[&str] = &["--host-resolver-rules", "--host-rules"];
 /// Browsers that `executablePath` may name, besides the operator's own.
 const EXECUTABLES_KNOWN: &[&str] = &[
     "/opt/google/chrome/chrome",
@@ -268,12 +270,14 @@ fn profile(call: &Call, path: &str) -> Result<PathBuf, Fault> {
 }
 
 fn checked(call: &Call, arguments: Vec<String>) -> Result<Vec<String>, Fault> {
+    let has_blocklist = !call.gateway.config.blocked_origins.is_empty();
     for argument in &arguments {
         let name = argument.split('=').next().unwrap_or_default().to_ascii_lowercase();
         let refused = !argument.starts_with("--")
             || argument.len() > ARGUMENT_BYTES_MAX
             || argument.contains('\0')
-            || ARGUMENTS_REFUSED.contains(&name.as_str());
+            || ARGUMENTS_REFUSED.contains(&name.as_str())
+            || (has_blocklist && ARGUMENTS_REFUSED_BLOCKLIST.contains(&name.as_str()));
         if refused {
             return Err(refuse(call, &name));
         }

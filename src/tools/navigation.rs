@@ -43,7 +43,7 @@ pub static NAVIGATE: Tool = Tool {
 async fn navigate(call: Call) -> Result<Output, Fault> {
     let url = permitted(&call, call.arguments.text("url"))?;
     let page = call.page_or_new().await?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     call.session()?.count_navigation();
     let arrived = page.navigate(&url, wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
     let mut data = arrival(&call, &arrived);
@@ -52,11 +52,23 @@ async fn navigate(call: Call) -> Result<Output, Fault> {
     after.finish(&call, data).await
 }
 
-/// The address as the browser gets it: a scheme may be left out, and only some are allowed.
+/// The address as the browser gets it, unless the operator's rules refuse it.
 ///
 /// # Errors
-/// `NAVIGATION_FAILED` for what is no address, `SCHEME_NOT_ALLOWED` for other schemes.
+/// `NAVIGATION_FAILED` for what is no address, `SCHEME_NOT_ALLOWED` for other schemes, `URL_BLOCKED`.
 pub(super) fn permitted(call: &Call, url: &str) -> Result<String, Fault> {
+    let url = addressed(call, url)?;
+    match call.gateway.config.blocked_origins.refuses(&url) {
+        None => Ok(url),
+        Some(rule) => {
+            refusals::record(call, "blocklist", &url);
+            Err(Fault::new(Code::UrlBlocked).with("rule", rule))
+        }
+    }
+}
+
+/// A scheme may be left out, and only some are allowed.
+fn addressed(call: &Call, url: &str) -> Result<String, Fault> {
     let url = url.trim();
     // Chromium ignores these inside an address, so that a refused scheme could hide behind them.
     let plain = |c: char| !matches!(c, '\t' | '\n' | '\r' | '\0');
@@ -133,7 +145,7 @@ pub static GO_FORWARD: Tool = Tool {
 
 async fn go(call: Call, direction: Direction) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     call.session()?.count_navigation();
     let arrived = page.go(direction, wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
     after.finish(&call, arrival(&call, &arrived)).await
@@ -155,7 +167,7 @@ pub static RELOAD: Tool = Tool {
 
 async fn reload(call: Call) -> Result<Output, Fault> {
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     call.session()?.count_navigation();
     let arrived = page.reload(wait_until(&call), call.deadline).await.map_err(faults::page(&call))?;
     after.finish(&call, arrival(&call, &arrived)).await

@@ -40,7 +40,7 @@ pub static DRAG_AND_DROP: Tool = Tool {
 async fn drag_and_drop(call: Call) -> Result<Output, Fault> {
     let (source, target) = (call.arguments.text("source_selector"), call.arguments.text("target_selector"));
     let page = call.page()?;
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let done = page.drag_and_drop(source, target, call.deadline).await.map_err(faults::page(&call))?;
     after.tell(&call, &done, &[ok()]).await
 }
@@ -96,7 +96,7 @@ pub static MOUSE_CLICK: Tool = Tool {
 
 async fn mouse_click(call: Call) -> Result<Output, Fault> {
     let (page, options) = (call.page()?, click_options(&call));
-    let after = After::watch(&call, &page)?;
+    let after = After::watch(&call, &page).await?;
     let clicked = page.mouse_click(point(&call, "x", "y"), &options, call.deadline).await;
     let (done, hit) = clicked.map_err(faults::page(&call))?;
     after.tell(&call, &done, &[ok(), ("element", hit.into())]).await

@@ -13,7 +13,7 @@ use crate::contract::validate::join;
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::cookies;
 use crate::envelope::budget::weight;
-use crate::fault::{Code, Fault, Problem};
+use crate::fault::{Fault, Problem};
 use crate::limits::{COOKIES_MAX, HEADERS_MAX, RESULT_BYTES_MIN, VIEWPORT_SIDE_PIXELS_MAX};
 
 pub static GET_COOKIES: Tool = Tool {
@@ -48,14 +48,39 @@ async fn get_cookies(call: Call) -> Result<Output, Fault> {
     let all = call.browser()?.cookies(call.deadline).await.map_err(faults::cdp(&call))?;
     let asked = call.arguments.value("urls").is_some();
     let sent = |cookie: &&Value| !asked || addresses.iter().any(|address| address.gets(cookie));
-    let data = json!({"cookies": cookies::all_shown(all.iter().filter(sent))});
     // What does not fit a reply would be kept as a file: cookies are not.
-    let limit = call.gateway.config.max_result_bytes;
-    if weight(&data) + RESULT_BYTES_MIN / 2 > limit {
-        return Err(Fault::new(Code::LimitExceeded).with("limit", limit).with("name", "max_result_bytes; pass urls"));
-    }
-    Ok(Output::value(data))
+    let room = call.gateway.config.max_result_bytes.saturating_sub(COOKIES_FRAME_BYTES);
+    Ok(Output::value(fitting(cookies::all_shown(all.iter().filter(sent)), room)))
 }
+
+/// As many cookies as fit, those without their value that only so do, and how many are left out.
+fn fitting(cookies: Vec<Value>, room: usize) -> Value {
+    let (mut shown, mut omitted, mut spent) = (Vec::new(), 0, 0);
+    for mut cookie in cookies {
+        if spent + weight(&cookie) > room {
+            let value = cookie["value"].take();
+            cookie["value_bytes"] = value.as_str().map_or(0, str::len).into();
+            cookie["truncated"] = true.into();
+        }
+        let cost = weight(&cookie) + COMMA_BYTES;
+        if spent + cost > room {
+            omitted += 1;
+        } else {
+            spent += cost;
+            shown.push(cookie);
+        }
+    }
+    let mut data = json!({"cookies": shown});
+    if omitted > 0 {
+        data["omitted"] = json!(omitted);
+        data["next_step"] = "Pass urls to ask for fewer cookies.".into();
+    }
+    data
+}
+
+/// What a reply of cookies needs beside them.
+const COOKIES_FRAME_BYTES: usize = RESULT_BYTES_MIN / 2;
+const COMMA_BYTES: usize = 2;
 
 pub static SET_COOKIES: Tool = Tool {
     facts: ToolFacts {

@@ -14,16 +14,12 @@ use crate::support::{Options, Server, processes, wait_for};
 /// Faults that these tools never show, and why.
 const NEVER: &[(&str, &str, &str)] = &[
     ("*", "SESSION_ACCESS_DENIED", "another owner's session answers as one that does not exist"),
-    ("navigate", "URL_BLOCKED", "there is no blocklist of the operator's yet"),
-    ("new_tab", "URL_BLOCKED", "there is no blocklist of the operator's yet"),
     ("go_back", "NAVIGATION_FAILED", "history holds only what was reached once; tests/it/navigation.rs has the rest"),
     ("go_forward", "NAVIGATION_FAILED", "as go_back"),
     ("vault_fill", "VAULT_LOCKED", "there is no vault yet that could be locked"),
     ("launch_session", "BROWSER_NOT_INSTALLED", "needs a server of its own: tests/it/lifetime.rs"),
     ("launch_session", "SESSION_LIMIT_REACHED", "needs a server of its own: tests/it/sessions.rs"),
     ("launch_session", "SESSION_ALREADY_EXISTS", "needs a session of that id: tests/it/sessions.rs"),
-    ("launch_session", "INVALID_SLUG", "a slug that does not fit is listed with all other problems: INVALID_ARGUMENTS"),
-    ("launch_session", "UNKNOWN_CHANNEL", "channels are a closed set of the schema: INVALID_ARGUMENTS"),
     ("request_attention", "SESSION_NOT_FOUND", "what the server lacks is told first"),
     ("request_attention", "SESSION_DEAD", "what the server lacks is told first"),
     ("vault_list_available", "SESSION_NOT_FOUND", "what the server lacks is told first"),
@@ -94,6 +90,7 @@ fn provocation(tool: &str, code: &str, session: &Sessions, site: &Site) -> Optio
         (_, "ELEMENT_NOT_ACTIONABLE") => {
             json!({"session_id": id, "selector": "#hidden", "source_selector": "#hidden", "timeout": 2000})
         }
+        (_, "URL_BLOCKED") => json!({"session_id": id, "url": "http://refused.test/"}),
         ("reload", "NAVIGATION_FAILED") => return None,
         (_, "NAVIGATION_FAILED") => json!({"session_id": session.roaming, "url": "http://127.0.0.1:1/"}),
         ("go_back" | "go_forward" | "reload", "NAVIGATION_TIMEOUT") => return None,
@@ -121,6 +118,8 @@ fn provocation(tool: &str, code: &str, session: &Sessions, site: &Site) -> Optio
         ("launch_session", "UNSAFE_LAUNCH_ARG") => {
             json!({"slug": "never", "launch_options": {"args": ["--user-data-dir=/tmp/x"]}})
         }
+        ("launch_session", "INVALID_SLUG") => json!({"slug": "No Slug"}),
+        ("launch_session", "UNKNOWN_CHANNEL") => json!({"slug": "never", "channel": "lynx"}),
         ("launch_session", "INVALID_PERSISTENCE_CONFIG") => {
             json!({"slug": "never", "persistence_mode": "persistent", "incognito": true})
         }
@@ -180,7 +179,7 @@ async fn sessions(server: &Server, site: &Site) -> Sessions {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_tool_meets_its_documented_faults_by_name() {
     let site = Site::start().await;
-    let server = Server::start(Options::stdio()).await;
+    let server = Server::start(Options::stdio().argument("--blocked-origins", "refused.test")).await;
     let sessions = sessions(&server, &site).await;
     let schemas: BTreeMap<String, Value> = server.client().tools().await.into_iter().map(schema_of).collect();
     let mut problems = Vec::new();

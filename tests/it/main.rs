@@ -10,6 +10,7 @@ mod support;
 mod acting;
 mod auditing;
 mod auth;
+mod blocking;
 mod bounds;
 mod bursts;
 mod capture;

@@ -67,7 +67,10 @@ async fn what_cannot_be_had_is_refused_by_name() {
         (launch(json!({"launch_options": {"args": ["--user-data-dir=/tmp/x"]}})), "UNSAFE_LAUNCH_ARG"),
         (launch(json!({"persistence_mode": "persistent", "incognito": true})), "INVALID_PERSISTENCE_CONFIG"),
         (launch(json!({"context_options": {"geolocation": {}}})), "UNSUPPORTED_CAPABILITY"),
-        (launch(json!({"slug": "Not A Slug"})), "INVALID_ARGUMENTS"),
+        (launch(json!({"slug": "Not A Slug"})), "INVALID_SLUG"),
+        (launch(json!({"channel": "lynx"})), "UNKNOWN_CHANNEL"),
+        (launch(json!({"slug": "Not A Slug", "channel": "lynx"})), "INVALID_ARGUMENTS"),
+        (launch(json!({"slug": 5})), "INVALID_ARGUMENTS"),
     ];
     for ((tool, arguments), code) in cases {
         server.fault(tool, arguments, code).await;

@@ -139,8 +139,20 @@ async fn cookies_never_become_an_artifact() {
     let id = server.launch().await;
     let big = |at: usize| json!({"name": format!("c{at}"), "value": "v".repeat(3_000), "domain": format!("s{at}.test"), "path": "/"});
     server.ok("set_cookies", json!({"session_id": id, "cookies": [big(0), big(1)]})).await;
-    let fault = server.fault("get_cookies", json!({"session_id": id}), "LIMIT_EXCEEDED").await;
-    assert_eq!(fault["details"]["limit"], 4096);
+    let told = server.ok_reply("get_cookies", json!({"session_id": id})).await;
+    let cookies = told.structured["data"]["cookies"].as_array().expect("cookies");
+    for (at, cookie) in cookies.iter().enumerate() {
+        let told = (&cookie["name"], &cookie["value"], &cookie["value_bytes"], &cookie["truncated"]);
+        assert_eq!(told, (&json!(format!("c{at}")), &Value::Null, &json!(3_000), &json!(true)));
+    }
+    assert_eq!((cookies.len(), told.structured["data"].get("omitted")), (2, None));
+    assert_eq!(told.structured["operation"]["artifacts"], json!([]));
+    let many: Vec<Value> =
+        (2..60).map(|at| json!({"name": format!("c{at}"), "value": "v", "domain": "t.test", "path": "/"})).collect();
+    server.ok("set_cookies", json!({"session_id": id, "cookies": many})).await;
+    let told = server.ok("get_cookies", json!({"session_id": id})).await;
+    let shown = told["cookies"].as_array().map_or(0, Vec::len) as u64;
+    assert_eq!(told["omitted"].as_u64().map(|omitted| omitted + shown), Some(60), "each is shown or counted");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -55,6 +55,14 @@ async fn inputs_take_files_wherever_they_hide() {
         let last = walk::texts(&lines).last().copied().unwrap_or_default().to_owned();
         assert_eq!(last, told, "{selector} changes once: {lines:?}");
     }
+    // What comes of it is told as with any other action.
+    let begin = "document.getElementById('one').onchange = () => {
+        const link = Object.assign(document.createElement('a'), { href: '/download/a.bin' });
+        link.click();
+    }; 1";
+    server.ok("evaluate", json!({"session_id": id, "expression": begin})).await;
+    let done = server.ok("upload_file", upload(&id, "#one", &["b.txt"])).await;
+    assert_eq!(done["downloads"].as_array().map(Vec::len), Some(1), "{done}");
     // Another choice takes the place of the first, as a person's would.
     server.ok("upload_file", upload(&id, "#many", &["b.txt"])).await;
     walk::console_with(&server, &id, "many got b.txt 5").await;

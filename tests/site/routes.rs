@@ -44,6 +44,11 @@ pub(super) fn answer(request: &Received, shared: &Shared) -> Answer {
         let disposition = format!("attachment; {}", asked.replace("%20", " ").replace("%22", "\""));
         return Answer::new(200, "application/octet-stream", "named").with("Content-Disposition", disposition);
     }
+    if path == "/onward" {
+        // To what stands after the question mark, as it is.
+        let asked = request.path.split_once('?').map_or("", |(_, asked)| asked);
+        return Answer::new(302, "text/plain", "on\n").with("Location", asked.to_owned());
+    }
     match path {
         "/login" if request.header("authorization").is_none() => {
             Answer::new(401, "text/html", "<title>Locked</title>").with("WWW-Authenticate", "Basic realm=\"site\"")

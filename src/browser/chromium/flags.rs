@@ -97,6 +97,8 @@ pub struct Wishes<'a> {
     pub sandbox: bool,
     pub window: Option<(u32, u32)>,
     pub profile: &'a Path,
+    /// Hosts that are not to be found.
+    pub lookup_rules: Option<String>,
     pub extra: &'a [String],
 }
 
@@ -118,6 +120,8 @@ pub fn arguments(wishes: &Wishes<'_>) -> Vec<String> {
         arguments.push("--no-proxy-server".to_owned());
     }
     merge_features(&mut arguments, wishes.extra);
+    // Chromium heeds the last one.
+    arguments.extend(wishes.lookup_rules.iter().map(|rules| format!("--host-resolver-rules={rules}")));
     arguments.push("about:blank".to_owned());
     arguments
 }

@@ -16,7 +16,7 @@ use storage::ids::FrameId;
 use super::super::chromium::SessionKey;
 use super::super::handle::Page;
 use super::super::state::PageState;
-use super::{Collector, Handled, Role, Target, read};
+use super::{Collector, Handled, Role, Target, held, read};
 
 /// Request bodies up to this size come with the request itself.
 const POST_DATA_BYTES_MAX: u64 = 64 * 1024;
@@ -106,14 +106,21 @@ impl Collector {
             }
             _ => {}
         }
-        let target =
-            Target { role, page, target_id: info.target_id, parent: parent.cloned(), contexts: HashMap::new() };
+        let target = Target {
+            role,
+            page,
+            target_id: info.target_id,
+            parent: parent.cloned(),
+            contexts: HashMap::new(),
+            refusals: held::Refusals::default(),
+        };
         self.targets.insert(session, target);
         Some(())
     }
 
     fn instrument(&self, session: &SessionKey, role: Role) {
         let post = |method: &str, params: Value| self.setting.connection.post(Some(session), method, params);
+        self.setting.standing.guard(&self.setting.connection, session);
         if role != Role::Other {
             let below = attach_except(&["browser", "tab", "page", "service_worker", "shared_worker"]);
             post("Target.setAutoAttach", below);

@@ -172,6 +172,7 @@ struct Target {
     parent: Option<SessionKey>,
     /// Frames by execution context.
     contexts: HashMap<i64, FrameId>,
+    refusals: held::Refusals,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,6 +60,7 @@ impl Collector {
                     flight.url.clone_from(&event.url);
                 }
                 self.record(&context, &WebSocketOpened { url: redactor.url(&event.url) });
+                self.socket_asked(&context, session, &event.url);
             }
             "webSocketWillSendHandshakeRequest" => {
                 self.handshake(&context, "request", None, &event.request.headers);

@@ -36,6 +36,10 @@ pub struct ActionDone {
     pub navigated: bool,
     /// The text went into a password field: it must not be recorded.
     pub password_field: bool,
+    /// Whether the field holds what was put into it: pages and lengths have their own will.
+    pub value_matches: Option<bool>,
+    /// Whether what was dragged with data was taken where it was let go; `None` when nobody can say.
+    pub dropped: Option<bool>,
     /// Tabs that it opened; some may be gone already.
     pub popups: Vec<PageId>,
     /// Downloads that began with it.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use storage::ids::FrameId;
 
 use super::actionability::{Need, Obstacles, number, patience};
-use super::call::ActionDone;
+use super::call::{ActionDone, COLLECT_WAIT};
 use super::error::PageError;
 use super::kit::KitError;
 use crate::browser::Page;
@@ -32,13 +32,15 @@ enum Goal<'a> {
     Point(f64, f64),
 }
 
-/// What is left to undo when a drag is cut short.
+/// What is left to undo when a drag is cut short, and how it went.
 #[derive(Default)]
 struct Open(AtomicU8);
 
 const NOTHING: u8 = 0;
 const PRESSED: u8 = 1;
 const DRAGGING: u8 = 2;
+/// Nothing is left, and data was let go.
+const LET_GO: u8 = 3;
 
 impl Open {
     fn set(&self, open: u8) {
@@ -71,7 +73,7 @@ impl Page {
         let work = self.drag(&from.element.frame_id, (from.x, from.y), &goal, &open, deadline);
         let done = self.effect(mark, deadline, work).await;
         self.let_go_of(&open, (from.x, from.y));
-        done
+        self.told_drop(&from.element.frame_id, &open, done?, deadline).await
     }
 
     /// Drags from one point of the viewport to another.
@@ -96,7 +98,7 @@ impl Page {
         let work = self.drag(&main_frame_id, from, &goal, &open, deadline);
         let done = self.effect(mark, deadline, work).await;
         self.let_go_of(&open, from);
-        done
+        self.told_drop(&main_frame_id, &open, done?, deadline).await
     }
 
     /// From the press to the release. The pointer is at `from` already.
@@ -178,7 +180,7 @@ impl Page {
         for kind in ["dragEnter", "dragOver", "dragOver", "drop"] {
             let params = json!({ "type": kind, "x": to.0, "y": to.1, "data": data, "modifiers": 0 });
             if kind == "drop" {
-                open.set(NOTHING);
+                open.set(LET_GO);
             }
             self.command(self.session(), "Input.dispatchDragEvent", params, deadline).await?;
             if kind == "dragEnter" {
@@ -231,6 +233,23 @@ impl Page {
             }
             self.pause(deadline).await?;
         }
+    }
+
+    /// Adds what the dragged element was told of its drop. One that left the document over it is told
+    /// nothing, and then nothing is said.
+    async fn told_drop(
+        &self,
+        frame_id: &FrameId,
+        open: &Open,
+        done: ActionDone,
+        deadline: Deadline,
+    ) -> Result<ActionDone, PageError> {
+        if open.get() != LET_GO || done.dialog.is_some() || done.navigated || done.closed {
+            return Ok(done);
+        }
+        let answer = self.ask(frame_id, &json!({ "page": "dropped" }), deadline.within(COLLECT_WAIT)).await;
+        let dropped = answer.ok().and_then(|answer| answer["effect"].as_str().map(|effect| effect != "none"));
+        Ok(ActionDone { dropped, ..done })
     }
 
     async fn watch_drag(&self, frame_id: &FrameId, deadline: Deadline) -> Result<(), PageError> {

@@ -6,10 +6,11 @@
 use serde_json::json;
 
 use super::actionability::{Obstacles, patience};
-use super::call::ActionDone;
+use super::call::{ActionDone, COLLECT_WAIT};
 use super::error::PageError;
 use super::keyboard::{key_down, key_event};
 use super::keys::Chord;
+use super::resolve::Element;
 use crate::browser::Page;
 use crate::deadline::Deadline;
 
@@ -46,7 +47,17 @@ impl Page {
             }
         };
         let done = self.effect(mark, deadline, work).await?;
-        Ok(ActionDone { password_field, ..done })
+        // A dialog answers no question, and another document has no such field.
+        let is_there = done.dialog.is_none() && !done.navigated && !done.closed;
+        let value_matches = if is_there { self.holds(&element, value, deadline).await } else { None };
+        Ok(ActionDone { password_field, value_matches, ..done })
+    }
+
+    /// Whether the field holds `value`; `None` when it cannot be asked, or has no value to compare.
+    async fn holds(&self, element: &Element, value: &str, deadline: Deadline) -> Option<bool> {
+        let question = json!({ "action": "holds", "value": value });
+        let answer = self.act(&element.frame_id, element.id, &question, deadline.within(COLLECT_WAIT)).await.ok()?;
+        answer["holds"].as_bool()
     }
 
     async fn delete_selected(&self, deadline: Deadline) -> Result<(), PageError> {

@@ -98,6 +98,24 @@ impl Page {
         }
     }
 
+    /// Why the browser does not take `selector`, as far as one look shows it: a part that is looked for
+    /// below something that is not there yet is not looked at. A page that is busy is asked nothing.
+    pub async fn selector_refused(&self, selector: &str, deadline: Deadline) -> Option<String> {
+        let mark = self.begin(deadline).await.ok()?;
+        let deadline = deadline.within(COLLECT_WAIT);
+        let look = async {
+            let locator = parse(selector)?;
+            match self.matches(selector, &locator, None, false, deadline).await {
+                Err(KitError::Page(error)) => Err(error),
+                _ => Ok(()),
+            }
+        };
+        match self.race_undone(mark, deadline, look).await {
+            Err(PageError::InvalidSelector { reason, .. }) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// Walks the chain once, without waiting.
     pub(super) async fn matches(
         &self,

@@ -78,7 +78,12 @@ impl Page {
         self.race_undone(mark, deadline, self.check(&input, offered, deadline)).await?;
         let done = self.effect(mark, deadline, self.give(&input, offered, deadline)).await?;
         self.state().file_chooser = None;
-        Ok(ActionDone { navigated: done.navigated || clicked.navigated, ..done })
+        Ok(ActionDone {
+            navigated: done.navigated || clicked.navigated,
+            popups: [clicked.popups, done.popups].concat(),
+            downloads: [clicked.downloads, done.downloads].concat(),
+            ..done
+        })
     }
 
     async fn input_named(&self, selector: &str, deadline: Deadline) -> Result<Option<Input>, PageError> {

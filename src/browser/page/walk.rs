@@ -29,6 +29,9 @@ pub(super) struct Walk<'a> {
     pub(super) steps: &'a [Step],
 }
 
+/// Looks for what has taken the place of an element that went between being found and being held.
+const SUCCESSOR_LOOKS: usize = 8;
+
 impl Page {
     /// Gives the kit as many steps as it can do. `Some` when these were the last ones.
     pub(super) async fn walk_script(
@@ -109,11 +112,19 @@ impl Page {
             walk.frame_id = inside;
             walk.roots = None;
         }
-        let nodes = self.role_nodes(walk, query, deadline).await?;
         let frame_id = walk.frame_id.clone();
+        let (mut nodes, mut ids) = (Vec::new(), Vec::new());
+        for _ in 0..SUCCESSOR_LOOKS {
+            nodes = self.role_nodes(walk, query, deadline).await?;
+            let kept = &nodes[..nodes.len().min(SCOPES_MAX)];
+            ids = self.keep_backend_nodes(&frame_id, kept, deadline).await?;
+            // What was there a moment ago has been replaced. Its successor is looked for at once: after a
+            // pause the next replacement would be as near.
+            if !ids.is_empty() || nodes.is_empty() {
+                break;
+            }
+        }
         walk.steps = &walk.steps[1..];
-        let kept = &nodes[..nodes.len().min(SCOPES_MAX)];
-        let ids = self.keep_backend_nodes(&frame_id, kept, deadline).await?;
         if nodes.len() <= SCOPES_MAX {
             walk.roots = Some(ids);
             return Ok(None);

@@ -153,6 +153,7 @@ fn options(directory: &std::path::Path, arguments: &[&str], headless_shell: bool
             bytes_max: crate::limits::BODY_BYTES_DEFAULT,
             session_bytes_max: crate::limits::SESSION_BODY_BYTES_DEFAULT,
         },
+        blocklist: crate::blocklist::Blocklist::default(),
         download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
     }
 }

@@ -9,10 +9,10 @@ async fn elements_are_dragged_by_pointer_and_with_data() {
     let bench = Bench::at("/acting-drag.html").await;
     let drag = |source: &str, target: &str| json!({"source_selector": source, "target_selector": target});
     let dragged = bench.ok("drag_and_drop", drag("#slider", "#slot")).await;
-    assert_eq!(dragged["ok"], true);
+    assert_eq!((&dragged["ok"], &dragged["dropped"]), (&true.into(), &serde_json::Value::Null));
     assert_eq!(bench.log().await, ["down", "up inside=true"]);
 
-    bench.ok("drag_and_drop", drag("#card", "#shelf")).await;
+    assert!(bench.ok("drag_and_drop", drag("#card", "#shelf")).await.get("dropped").is_none());
     let log = bench.log().await;
     assert_eq!(log.first().map(String::as_str), Some("start card trusted=true"));
     assert!(log.contains(&"enter shelf".to_owned()) && log.contains(&"drop shelf data of card".to_owned()), "{log:?}");
@@ -23,7 +23,7 @@ async fn elements_are_dragged_by_pointer_and_with_data() {
     assert!(bench.log().await.contains(&"drop far data of card".to_owned()), "the goal was scrolled into view");
     bench.ok("drag_and_drop", drag("#card", "#late")).await;
     assert!(bench.log().await.contains(&"drop late data of card".to_owned()), "the goal shows itself while dragging");
-    bench.ok("drag_and_drop", drag("#card", "#refuser")).await;
+    assert_eq!(bench.ok("drag_and_drop", drag("#card", "#refuser")).await["dropped"], false);
     let log = bench.log().await;
     assert!(!log.contains(&"drop refuser".to_owned()), "nothing drops where the page takes nothing: {log:?}");
     assert_eq!(log.last().map(String::as_str), Some("end card none"));

@@ -147,3 +147,24 @@ async fn forms_are_filled_in_order_and_say_how_far_they_came() {
     let told = serde_json::to_string(&events).expect("JSON");
     assert!(!told.contains("hunter2-canary") && !told.contains("c@d.example"), "what is typed stays out of the log");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_holds_something_else_is_told_of() {
+    let bench = Bench::at("/plain.html").await;
+    let page = "document.body.innerHTML = '<input id=plain><input id=short maxlength=3><textarea id=lines></textarea>\
+        <input id=loud oninput=\"value = value.toUpperCase()\"><input id=secret type=password maxlength=4>\
+        <div id=rich contenteditable></div>'; 1";
+    bench.value(page).await;
+    for (selector, value, told) in [
+        ("#plain", "abc", json!(null)),
+        ("#lines", "a\r\nb", json!(null)),
+        ("#rich", "abc", json!(null)),
+        ("#short", "abcdef", json!(false)),
+        ("#loud", "abc", json!(false)),
+        ("#secret", "hunter2-canary", json!(false)),
+    ] {
+        let filled = bench.ok("fill", json!({"selector": selector, "value": value})).await;
+        assert_eq!(filled["value_matches"], told, "{selector}: {filled}");
+        assert!(!filled.to_string().contains("hunt"), "{filled}");
+    }
+}

@@ -110,3 +110,21 @@ async fn buttons_counts_and_modifiers_are_real() {
     bench.ok("click", click(json!({"modifiers": ["ControlOrMeta"]}))).await;
     assert_eq!(bench.log().await, ["keys click 1 ctrl"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_element_that_is_replaced_all_the_time_is_found_as_it_is_now() {
+    let bench = Bench::at("/plain.html").await;
+    let replace = "window.clicks = 0; document.body.innerHTML = '<div id=place></div>';
+        const put = () => { place.innerHTML = '<button onclick=\"clicks++\">Save</button><input aria-label=Name>'; };
+        put(); setInterval(put, 30); 1";
+    bench.value(replace).await;
+    for selector in ["role=button[name=\"Save\"]", "role=button", "#place >> role=button[name=/^save$/i]", "text=Save"]
+    {
+        let text = bench.ok("wait_for_selector", json!({"selector": selector, "timeout": 5000})).await;
+        assert_eq!(text["selector"], selector);
+        for _ in 0..3 {
+            bench.ok("scroll", json!({"mode": "selector", "selector": selector, "timeout": 10000})).await;
+        }
+    }
+    bench.ok("fill", json!({"selector": "role=textbox[name=\"Name\"]", "value": "a", "timeout": 10000})).await;
+}

@@ -74,6 +74,20 @@ async fn every_acting_tool_waits_and_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_selector_that_the_browser_refuses_is_refused_before_the_action() {
+    let bench = Bench::at("/acting-waits.html").await;
+    for (selector, refused) in [("#late:nth-child(", true), ("p:no-such-pseudo", true), ("#never >> p:wrong(", false)] {
+        let wish = json!({"kind": "element", "selector": selector, "timeout": 100});
+        let asked = json!({"selector": "#count", "wait_for": wish});
+        let code = if refused { "INVALID_ARGUMENTS" } else { "OBSERVATION_TIMEOUT" };
+        let before = bench.value("window.clicks || 0").await.as_u64().expect("a number");
+        let fault = bench.fault("click", asked, code).await;
+        assert_eq!(bench.value("window.clicks || 0").await, before + u64::from(!refused), "{selector}");
+        assert!(!refused || fault["details"]["problems"][0]["field"] == "wait_for.selector", "{fault}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_come_is_said_with_the_action_done() {
     let bench = Bench::at("/acting-waits.html").await;
     let click = |selector: &str, wait_for: Value| json!({"selector": selector, "wait_for": wait_for});

@@ -58,6 +58,14 @@ Object.assign(actions, {
     if (aria) return { ok: true, kind: aria.getAttribute("role") === "radio" ? "radio" : "checkbox", checked: aria.getAttribute("aria-checked") === "true" };
     return { ok: true, kind: "text" };
   },
+  // Whether a field shows what was put into it; null where there is nothing to compare.
+  holds(element, want) {
+    const target = controlOf(element);
+    const typed = target instanceof HTMLTextAreaElement || target instanceof HTMLInputElement;
+    const plain = (text) => text.replace(/\r\n?/g, "\n");
+    if (!typed || ["range", "color"].includes(target.type)) return { ok: true, holds: null };
+    return { ok: true, holds: plain(target.value) === plain(want.value) };
+  },
   // Where it lies, in view or not.
   where(element) {
     const { x, y } = pointOf(element);
@@ -75,14 +83,19 @@ Object.assign(actions, {
 });
 
 let drag = null;
+let dropEffect = null;
 const noteDrag = (event) => { drag = event; };
+const noteDrop = (event) => { dropEffect = event.dataTransfer ? event.dataTransfer.dropEffect : null; };
 
 const inputs = {
   watch_drag() {
     drag = null;
+    dropEffect = null;
     addEventListener("dragstart", noteDrag, { capture: true, once: true });
+    addEventListener("dragend", noteDrop, { capture: true, once: true });
     return {};
   },
+  dropped: () => ({ effect: dropEffect }),
   dragged: () => ({ started: Boolean(drag) && !drag.defaultPrevented }),
   point({ x, y }) {
     const hit = deepest(x, y);

@@ -57,6 +57,7 @@ impl Bench {
             run_directory: path("run"),
             window: Some((1000, 700)),
             bodies: BodyRules::NONE,
+            blocklist: crate::blocklist::Blocklist::default(),
             download_bytes_max: storage::limits::ARTIFACT_BYTES_MAX,
         };
         let redactor = Arc::new(Redactor::new());
