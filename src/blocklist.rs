@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use url::{Host, Url};
+use url::Url;
 
 use crate::limits::{BLOCK_RULES_BYTES_MAX, BLOCK_RULES_MAX};
 
@@ -139,7 +139,7 @@ impl Rule {
         }
         let scheme = if secure == Some(true) { "https" } else { "http" };
         let url = Url::parse(&format!("{scheme}://{authority}{}", path.unwrap_or_default())).ok()?;
-        let is_name = matches!(url.host(), Some(Host::Domain(_)));
+        let is_name = matches!(url.host(), Some(url::Host::Domain(_)));
         if is_below && !is_name {
             return None;
         }

@@ -29,6 +29,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("parquet::file", &["exporters/src/"]),
     ("metrics_exporter_prometheus", &["exporters/src/metrics/"]),
     ("clap::", &["src/config/"]),
+    ("url::Url", &["src/blocklist.rs"]),
     ("axum::", &["src/transport/"]),
     ("rustix::fs", &["storage/src/disk/"]),
     ("std::env::", &["src/config/", "src/browser/chromium/flags.rs", "src/main.rs"]),
