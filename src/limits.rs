@@ -140,6 +140,8 @@ pub const AUTH_STATE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// `tail --follow` looks this often for events of another process, which cannot wake it.
 pub const TAIL_LOOK_MS: u64 = 50;
+/// How long an export waits for a checkpoint that covers it.
+pub const EXPORT_CHECKPOINT_MS: u64 = 2_000;
 /// One printed line of `tail` in its short form; the JSON form is whole.
 pub const TAIL_LINE_BYTES_MAX: usize = 512;
 

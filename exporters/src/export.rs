@@ -6,19 +6,23 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use storage::StorageError;
-use storage::event::{EventView, Kind, Payload as _, catalog};
+use storage::artifact::ArtifactStore;
+use storage::event::EventView;
 
+use crate::csv::CsvWriter;
+use crate::har::HarWriter;
 use crate::manifest;
 use crate::ndjson::NdjsonWriter;
 use crate::parquet::ParquetWriter;
+use crate::removals::Removed;
+use crate::tally::{DeclaredGap, Tally};
+use crate::target::Destination;
 
 /// A file an export writes is at most this long, unless the caller says less.
 pub const EXPORT_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
-/// Gaps listed one by one in a manifest; the sums count all of them.
-pub const GAPS_LISTED_MAX: usize = 1_000;
 /// What a manifest says about redaction when the caller says nothing else.
 pub const REDACTION_NOTE: &str =
     "secrets were replaced before recording; the export removes and alters nothing further";
@@ -28,10 +32,15 @@ pub const REDACTION_NOTE: &str =
 pub enum Format {
     Parquet,
     Ndjson,
+    Csv,
+    /// Requests alone, as the HTTP Archive 1.2 has them.
+    Har,
 }
 
 impl Format {
-    pub const ALL: [Format; 2] = [Format::Parquet, Format::Ndjson];
+    pub const ALL: [Format; 4] = [Format::Parquet, Format::Ndjson, Format::Csv, Format::Har];
+    /// As [`Format::as_str`], for whoever lists what can be asked for.
+    pub const WORDS: [&'static str; 4] = ["parquet", "ndjson", "csv", "har"];
 
     /// The word used in arguments, events and metrics; also the usual file name extension.
     #[must_use]
@@ -39,6 +48,8 @@ impl Format {
         match self {
             Self::Parquet => "parquet",
             Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Har => "har",
         }
     }
 
@@ -52,6 +63,8 @@ impl Format {
         match self {
             Self::Parquet => "application/vnd.apache.parquet",
             Self::Ndjson => "application/x-ndjson",
+            Self::Csv => "text/csv; charset=utf-8; header=present",
+            Self::Har => "application/json",
         }
     }
 }
@@ -63,7 +76,7 @@ impl fmt::Display for Format {
 }
 
 /// What an export says about itself and how far it may go.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ExportOptions {
     /// Log the events come from; part of every event's identity.
     pub log_id: String,
@@ -80,6 +93,10 @@ pub struct ExportOptions {
     pub bytes_max: u64,
     /// Whether an existing file may be replaced.
     pub overwrite: bool,
+    /// Where bodies are kept, for the formats that hold them.
+    pub bodies: Option<ArtifactStore>,
+    /// `<data>/audit`, for the checkpoint that ties the file to the log.
+    pub audit_directory: Option<PathBuf>,
 }
 
 impl ExportOptions {
@@ -93,6 +110,8 @@ impl ExportOptions {
             redaction: REDACTION_NOTE.to_owned(),
             bytes_max: EXPORT_BYTES_MAX,
             overwrite: false,
+            bodies: None,
+            audit_directory: None,
         }
     }
 }
@@ -121,30 +140,26 @@ pub enum ExportError {
     /// The operating system refused.
     #[error("{action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    /// A store refused or did not answer.
+    #[error("{action} {place}: {reason}")]
+    Store { action: &'static str, place: String, reason: String },
     /// The table could not be encoded.
     #[error("the table cannot be written: {0}")]
     Table(String),
 }
 
-/// Something the log says it could not record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeclaredGap {
-    pub seq: u64,
-    pub what: String,
-    pub count: u64,
-    pub reason: String,
-}
-
 /// What a finished export holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Written {
     pub format: Format,
-    pub path: PathBuf,
-    pub manifest_path: PathBuf,
+    pub target: Destination,
+    pub manifest: Destination,
     /// Events in the file.
     pub events: u64,
     /// Events offered and left out by the caller's filter.
     pub excluded: u64,
+    /// Events that the filter chose and for which the format has no place.
+    pub unplaced: u64,
     /// 0 when the file holds no event.
     pub first_seq: u64,
     /// 0 when the file holds no event.
@@ -160,37 +175,19 @@ pub struct Written {
     pub lost_events: u64,
     /// The first `GAPS_LISTED_MAX` of them.
     pub gaps: Vec<DeclaredGap>,
+    pub surroundings: Surroundings,
 }
 
-/// Counts kept while events pass.
+/// What the log says beside the events of a selection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
-    pub events: u64,
-    pub excluded: u64,
-    pub first_seq: u64,
-    pub last_seq: u64,
-    pub gap_events: u64,
-    pub lost_events: u64,
-    pub gaps: Vec<DeclaredGap>,
-}
-
-impl Tally {
-    fn gap(&mut self, event: &EventView<'_>) {
-        if event.kind() != Some(Kind::Gap) {
-            return;
-        }
-        self.gap_events += 1;
-        let Ok(gap) = catalog::Gap::take(event) else { return };
-        self.lost_events = self.lost_events.saturating_add(gap.count);
-        if self.gaps.len() < GAPS_LISTED_MAX {
-            self.gaps.push(DeclaredGap {
-                seq: event.seq,
-                what: gap.what.as_str().to_owned(),
-                count: gap.count,
-                reason: gap.reason.as_str().to_owned(),
-            });
-        }
-    }
+pub struct Surroundings {
+    /// What retention took of the selection, where that was looked for.
+    pub removed: Option<Removed>,
+    /// `gap` events of no session within the range, which may be of this selection or of another.
+    pub nobodys_gap_events: u64,
+    pub nobodys_lost_events: u64,
+    /// Why the surroundings could not be read whole.
+    pub damage: Option<String>,
 }
 
 /// What a finished file is, before its manifest is written.
@@ -198,42 +195,54 @@ pub(crate) struct Sealed {
     pub bytes: u64,
     pub sha256: String,
     pub row_groups: u64,
+    /// What the format has to say about itself.
+    pub details: Option<serde_json::Value>,
 }
 
 /// A file under way. Dropped before `finish`, it leaves nothing behind.
 pub struct Export {
     format: Format,
-    target: PathBuf,
+    target: Destination,
     options: ExportOptions,
     tally: Tally,
+    /// The last number offered and taken.
+    offered_seq: Option<u64>,
     writer: Box<dyn FormatWriter>,
     /// Whether an event that was offered is not in the file.
     spoiled: bool,
 }
 
-/// What a format has to do; both are `Send`, so that exports run on a blocking thread.
+/// What a format has to do; all are `Send`, so that exports run on a blocking thread.
 pub(crate) trait FormatWriter: Send {
-    fn push(&mut self, event: &EventView<'_>) -> Result<(), ExportError>;
+    /// Sees every event of the scope, chosen or not, before it is offered.
+    fn note(&mut self, _event: &EventView<'_>) {}
+    /// Whether an event belongs to something in the file already, whatever the filter says of it.
+    fn continues(&self, _event: &EventView<'_>) -> bool {
+        false
+    }
+    /// Adds an event; false when the format has no place for it.
+    fn push(&mut self, event: &EventView<'_>) -> Result<bool, ExportError>;
     /// Makes the file durable under its final name.
     fn seal(&mut self, options: &ExportOptions, tally: &Tally) -> Result<Sealed, ExportError>;
 }
 
 impl Export {
     /// # Errors
-    /// When the target exists and may not be replaced, or its directory cannot be written.
-    pub fn create(format: Format, target: &Path, options: &ExportOptions) -> Result<Self, ExportError> {
+    /// When the target exists and may not be replaced, or cannot be written.
+    pub fn create(
+        format: Format,
+        target: impl Into<Destination>,
+        options: &ExportOptions,
+    ) -> Result<Self, ExportError> {
+        let target = target.into();
         let writer: Box<dyn FormatWriter> = match format {
-            Format::Parquet => Box::new(ParquetWriter::create(target, options)?),
-            Format::Ndjson => Box::new(NdjsonWriter::create(target, options)?),
+            Format::Parquet => Box::new(ParquetWriter::create(&target, options)?),
+            Format::Ndjson => Box::new(NdjsonWriter::create(&target, options)?),
+            Format::Csv => Box::new(CsvWriter::create(&target, options)?),
+            Format::Har => Box::new(HarWriter::create(&target, options)?),
         };
-        Ok(Self {
-            format,
-            target: target.to_owned(),
-            options: options.clone(),
-            tally: Tally::default(),
-            writer,
-            spoiled: false,
-        })
+        let (options, tally) = (options.clone(), Tally::default());
+        Ok(Self { format, target, options, tally, offered_seq: None, writer, spoiled: false })
     }
 
     /// Adds an event.
@@ -247,24 +256,39 @@ impl Export {
     }
 
     fn add(&mut self, event: &EventView<'_>) -> Result<(), ExportError> {
-        let previous = self.tally.last_seq;
-        if self.tally.events > 0 && event.seq <= previous {
+        if let Some(previous) = self.offered_seq.filter(|previous| event.seq <= *previous) {
             return Err(ExportError::Order { previous, seq: event.seq });
         }
-        self.writer.push(event)?;
-        if self.tally.events == 0 {
-            self.tally.first_seq = event.seq;
+        self.offered_seq = Some(event.seq);
+        self.writer.note(event);
+        if self.writer.push(event)? {
+            self.tally.written(event);
+        } else {
+            self.tally.unplaced += 1;
         }
-        self.tally.events += 1;
-        self.tally.last_seq = event.seq;
         self.tally.gap(event);
         Ok(())
     }
 
-    /// Counts an event that the caller's filter leaves out.
-    pub fn exclude(&mut self, event: &EventView<'_>) {
+    /// Takes an event that the caller's filter leaves out: it is counted, unless it belongs to one that
+    /// the file holds.
+    ///
+    /// # Errors
+    /// As [`Export::push`].
+    pub fn exclude(&mut self, event: &EventView<'_>) -> Result<(), ExportError> {
+        if self.writer.continues(event) {
+            return self.push(event);
+        }
+        self.writer.note(event);
         self.tally.excluded += 1;
         self.tally.gap(event);
+        Ok(())
+    }
+
+    /// Events in the file so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.tally.events
     }
 
     /// Makes the file and then its manifest durable under their final names.
@@ -272,17 +296,19 @@ impl Export {
     /// # Errors
     /// When an event could not be added before, or the disk refuses; neither name then holds anything
     /// of this export.
-    pub fn finish(mut self) -> Result<Written, ExportError> {
+    pub fn finish(mut self, surroundings: Surroundings) -> Result<Written, ExportError> {
         if self.spoiled {
             return Err(ExportError::Spoiled);
         }
         let sealed = self.writer.seal(&self.options, &self.tally)?;
+        let text = manifest::text(&self.target, self.format, &sealed, &self.tally, &surroundings, &self.options);
         let written = Written {
             format: self.format,
-            manifest_path: manifest::path_beside(&self.target),
-            path: self.target,
+            manifest: manifest::beside(&self.target),
+            target: self.target,
             events: self.tally.events,
             excluded: self.tally.excluded,
+            unplaced: self.tally.unplaced,
             first_seq: self.tally.first_seq,
             last_seq: self.tally.last_seq,
             bytes: sealed.bytes,
@@ -291,10 +317,11 @@ impl Export {
             gap_events: self.tally.gap_events,
             lost_events: self.tally.lost_events,
             gaps: self.tally.gaps,
+            surroundings,
         };
-        if let Err(error) = manifest::write(&written, &self.options) {
+        if let Err(error) = text.and_then(|text| manifest::write(&written.manifest, &text, self.options.overwrite)) {
             // A file without its manifest would pass for a whole export; the first error says why.
-            let _ = std::fs::remove_file(&written.path);
+            written.target.remove();
             return Err(error);
         }
         Ok(written)
@@ -310,7 +337,7 @@ pub type Visit<'v> = &'v mut dyn FnMut(&EventView<'_>) -> ControlFlow<()>;
 /// When reading or writing fails; nothing is left at the target.
 pub fn export(
     format: Format,
-    target: &Path,
+    target: impl Into<Destination>,
     options: &ExportOptions,
     events: &mut dyn FnMut(Visit<'_>) -> Result<(), StorageError>,
 ) -> Result<Written, ExportError> {
@@ -325,6 +352,6 @@ pub fn export(
     })?;
     match failed {
         Some(error) => Err(error),
-        None => export.finish(),
+        None => export.finish(Surroundings::default()),
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
@@ -12,7 +11,7 @@ use storage::upkeep::Subject;
 
 use super::options::{Kind, OPTIONS, OptionFacts, Reach};
 use super::resolve::{Flags, resolve};
-use super::{Command, Config, ConfigError, Environment, EraseOrder, ExportFormat, ExportOrder, TailOrder, auditing};
+use super::{Command, Config, ConfigError, Environment, EraseOrder, TailOrder, auditing, exporting};
 
 /// What the program was asked to do. `arguments` begin with the program's own name.
 ///
@@ -31,7 +30,17 @@ pub fn parse(arguments: Vec<OsString>, environment: &Environment) -> Result<Comm
     };
     match matches.subcommand() {
         None => Ok(Command::Serve(config(&matches, environment)?)),
-        Some(("export", given)) => export(given, environment),
+        Some(("export", given)) => match (exporting::read(given), config(given, environment)) {
+            (Ok(asked), Ok(config)) => Ok(Command::Export(asked.order(config))),
+            (asked, config) => Err(ConfigError {
+                problems: asked
+                    .err()
+                    .into_iter()
+                    .flatten()
+                    .chain(config.err().map(|e| e.problems).into_iter().flatten())
+                    .collect(),
+            }),
+        },
         Some(("tail", given)) => tail(given, environment),
         Some(("erase", given)) => erase(given, environment),
         // Where the directory is named nothing else is needed: an auditor has no configuration.
@@ -68,7 +77,7 @@ fn command_line() -> clap::Command {
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
         .subcommand(with_options(clap::Command::new("serve"), Reach::Serving).about("Serve MCP over stdio, or over HTTP with --http"))
-        .subcommand(export_command().arg(json()))
+        .subcommand(with_options(exporting::command(), Reach::Every).arg(json()))
         .subcommand(tail_command().arg(json()))
         .subcommand(erase_command().arg(json()))
         .subcommand(with_options(auditing::verify_command(), Reach::Every))
@@ -93,15 +102,6 @@ const AFTER_HELP: &str = "Each option can also be set as an environment variable
 option's name, for example BROWSER_MCP_DATA_DIR) or in the TOML file (data_dir = \"...\").\n\
 A flag goes before the environment, the environment before the file, the file before the default.\n\
 Exit codes: 0 done, 64 wrong options, 65 damaged data, 66 nothing of that name, 69 not available, 74 input or output failed, 75 in use.";
-
-fn export_command() -> clap::Command {
-    let command = clap::Command::new("export")
-        .about("Write the history of a session to a file; works beside a running server")
-        .arg(text("session", "SESSION", "Session to export").required(true))
-        .arg(text("format", "FORMAT", "Form of the file").value_parser(["parquet", "ndjson"]).default_value("parquet"))
-        .arg(text("out", "FILE", "File to write; replaced only when the export is whole").required(true));
-    with_options(command, Reach::Every)
-}
 
 fn tools_command() -> clap::Command {
     let markdown = switch("markdown", "Print Markdown: the default").conflicts_with("json");
@@ -130,17 +130,6 @@ fn erase_command() -> clap::Command {
         .group(clap::ArgGroup::new("subject").args(["session", "owner"]).required(true))
         .arg(text("reason", "TEXT", "Why, for the record").required(true));
     with_options(command, Reach::Every)
-}
-
-fn export(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
-    let format = if word(given, "format") == Some("ndjson") { ExportFormat::Ndjson } else { ExportFormat::Parquet };
-    Ok(Command::Export(ExportOrder {
-        config: config(given, environment)?,
-        session: word(given, "session").unwrap_or_default().to_owned(),
-        format,
-        out: PathBuf::from(word(given, "out").unwrap_or_default()),
-        json: given.get_flag("json"),
-    }))
 }
 
 fn erase(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
@@ -203,6 +192,7 @@ fn option(row: &OptionFacts) -> Arg {
     let value_name = match row.kind {
         Kind::Address => "ADDRESS:PORT",
         Kind::Path => "PATH",
+        Kind::Prefix => "URL",
         Kind::Count { .. } => "N",
         Kind::Bytes { .. } => "BYTES",
         Kind::Seconds { .. } => "SECONDS",
@@ -231,7 +221,7 @@ fn data_directory() -> Arg {
     Arg::new(DIRECTORY).value_name("DIR").help("Data directory, as --data-dir names it").conflicts_with("data_dir")
 }
 
-fn text(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {
+pub(super) fn text(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value_name).help(help)
 }
 
@@ -239,6 +229,6 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
-fn word<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
+pub(super) fn word<'a>(given: &'a ArgMatches, name: &str) -> Option<&'a str> {
     given.get_one::<String>(name).map(String::as_str)
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use exporters::StoreAccess;
+
 /// The prefix of every environment variable of ours.
 pub const PREFIX: &str = "BROWSER_MCP_";
 
@@ -18,6 +20,8 @@ pub struct Environment {
     pub data_directory: Option<PathBuf>,
     /// Memory of the machine, 0 when unknown.
     pub memory_bytes: u64,
+    /// Access to a store that speaks S3, by the variables that its other clients read.
+    pub store: StoreAccess,
 }
 
 impl Environment {
@@ -33,7 +37,20 @@ impl Environment {
             config_directory: dirs::config_dir(),
             data_directory: dirs::data_dir(),
             memory_bytes: memory_bytes().unwrap_or(0),
+            store: store_access(),
         }
+    }
+}
+
+fn store_access() -> StoreAccess {
+    let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    StoreAccess {
+        access_key_id: said("AWS_ACCESS_KEY_ID"),
+        secret_access_key: said("AWS_SECRET_ACCESS_KEY"),
+        session_token: said("AWS_SESSION_TOKEN"),
+        region: said("AWS_REGION").or_else(|| said("AWS_DEFAULT_REGION")),
+        endpoint: said("AWS_ENDPOINT_URL_S3").or_else(|| said("AWS_ENDPOINT_URL")),
+        allow_http: said("AWS_ALLOW_HTTP").is_some_and(|said| said.eq_ignore_ascii_case("true")),
     }
 }
 

@@ -23,6 +23,8 @@ pub struct OptionFacts {
 pub enum Kind {
     Address,
     Path,
+    /// A URL that ends in a directory: `s3://bucket/prefix/` or `file:///directory/`.
+    Prefix,
     Count {
         min: u64,
         max: u64,
@@ -88,6 +90,7 @@ impl OptionFacts {
         match self.kind {
             Kind::Address => "address:port".to_owned(),
             Kind::Path => "path".to_owned(),
+            Kind::Prefix => "s3://bucket/prefix/ or file:///directory/".to_owned(),
             Kind::Count { min, max } => format!("{min} to {max}"),
             Kind::Bytes { min, max } => format!("bytes, {min} to {max}"),
             Kind::Seconds { zero: true, max } => format!("seconds, 0 to {max}"),

@@ -8,6 +8,7 @@
 mod arguments;
 mod auditing;
 mod environment;
+mod exporting;
 mod facts;
 pub mod options;
 mod resolve;
@@ -19,8 +20,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use exporters::{Address, Format, StoreAccess};
 use storage::disk::DiskPolicy;
+use storage::ids::Owner;
 use storage::log::Durability;
+use storage::query::CompiledFilter;
 use storage::upkeep::{Policy, Subject};
 
 use crate::blocklist::Blocklist;
@@ -85,6 +89,10 @@ pub struct Config {
     pub download_bytes_max: u64,
     /// Beside the data directory's own `uploads`.
     pub upload_dir: Option<PathBuf>,
+    /// Where exports may go beside the data directory's own `exports`.
+    pub export_url: Option<Address>,
+    /// For exports to a store.
+    pub store: StoreAccess,
     pub artifact_quota_bytes: u64,
     /// When acknowledgements leave.
     pub durability: Durability,
@@ -126,16 +134,23 @@ pub enum LogFormat {
 #[derive(Debug)]
 pub struct ExportOrder {
     pub config: Config,
-    pub session: String,
-    pub format: ExportFormat,
-    pub out: PathBuf,
+    pub scope: ExportScope,
+    /// Events of these numbers, ends included.
+    pub first_seq: u64,
+    pub last_seq: u64,
+    pub filter: CompiledFilter,
+    pub format: Format,
+    pub out: Address,
     pub json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    Parquet,
-    Ndjson,
+/// Whose events `pageledger export` writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExportScope {
+    /// By id, or by the name it was launched under.
+    Session(String),
+    Owner(Owner),
+    Everything,
 }
 
 /// `pageledger tail`.

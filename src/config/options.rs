@@ -212,6 +212,15 @@ pub static OPTIONS: &[OptionFacts] = &[
         text: "Another directory whose files may be uploaded, beside uploads in the data directory",
     },
     OptionFacts {
+        key: "export_url",
+        flag: "export-url",
+        variable: "BROWSER_MCP_EXPORT_URL",
+        kind: Kind::Prefix,
+        default: Default::Nothing,
+        reach: Reach::Serving,
+        text: "Where export_events may write beside the data directory: any name below this URL",
+    },
+    OptionFacts {
         key: "artifact_quota_bytes",
         flag: "artifact-quota-bytes",
         variable: "BROWSER_MCP_ARTIFACT_QUOTA_BYTES",

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use exporters::StoreAccess;
 use storage::disk::{DiskPolicy, Watermarks};
 use storage::log::Durability;
 use storage::upkeep::Policy;
@@ -55,7 +56,7 @@ pub fn resolve(flags: &Flags, environment: &Environment) -> Result<Config, Confi
     if !problems.is_empty() {
         return Err(ConfigError { problems });
     }
-    let config = settled.config();
+    let config = Config { store: environment.store.clone(), ..settled.config() };
     across(&config, &mut problems);
     if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
 }
@@ -238,6 +239,11 @@ impl Settled {
             },
             download_bytes_max: self.number("download_bytes_max"),
             upload_dir: self.path("upload_dir"),
+            export_url: match self.values.remove("export_url") {
+                Some(Value::Prefix(prefix)) => Some(prefix),
+                _ => None,
+            },
+            store: StoreAccess::default(),
             artifact_quota_bytes: self.number("artifact_quota_bytes"),
             durability: match self.values.get("durability") {
                 Some(Value::Durability(durability)) => *durability,

@@ -12,6 +12,7 @@ fn surroundings(variables: &[(&str, &str)]) -> Environment {
         config_directory: None,
         data_directory: Some(PathBuf::from("/data")),
         memory_bytes: 8 << 30,
+        ..Environment::default()
     }
 }
 
@@ -58,6 +59,7 @@ fn flag_goes_before_environment_before_file_before_default() {
             Kind::Count { .. } if row.key == "disk_read_only_percent" => ["1", "2", "3"],
             Kind::Address => ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"],
             Kind::Path => ["/a", "/b", "/c"],
+            Kind::Prefix => ["s3://audit/a/", "file:///b", "s3://audit/"],
             Kind::Count { .. } => ["7", "8", "9"],
             Kind::Bytes { .. } => ["20000000", "20000001", "20000002"],
             Kind::Seconds { .. } => ["1.5", "2", "3"],
@@ -167,8 +169,12 @@ fn commands_are_told_apart() {
     assert!(matches!(asked("--version", &nothing), Ok(Command::Print(text)) if text.starts_with("pageledger ")));
     match asked("export --data-dir /d --session s1 --format ndjson --out /f", &nothing) {
         Ok(Command::Export(order)) => {
-            assert_eq!((order.config.data_dir.as_path(), order.session.as_str()), (Path::new("/d"), "s1"));
-            assert_eq!((order.format, order.out.as_path(), order.json), (ExportFormat::Ndjson, Path::new("/f"), false));
+            assert_eq!(
+                (order.config.data_dir.as_path(), order.scope),
+                (Path::new("/d"), ExportScope::Session("s1".into()))
+            );
+            assert_eq!((order.format, order.json), (exporters::Format::Ndjson, false));
+            assert_eq!(order.out, exporters::Address::File("/f".into()));
         }
         other => panic!("{other:?}"),
     }
@@ -192,6 +198,11 @@ fn commands_are_told_apart() {
     assert!(problems("erase /d --data-dir /e --owner ann --reason x", &nothing)[0].contains("cannot be used with"));
     assert!(problems("tail --kind no.such", &nothing)[0].contains("no.such"));
     assert!(problems("export --session s1", &nothing)[0].contains("--out"));
+    assert!(problems("export --session s1 --owner ann --out /f", &nothing)[0].contains("cannot be used with"));
+    let wrong = "export --kind no.such --since noon --url ( --first-seq 9 --last-seq 8 --out s3://Bucket/x";
+    for named in ["no.such", "--since", "--url", "--first-seq", "--out"] {
+        assert!(problems(wrong, &nothing).iter().any(|problem| problem.contains(named)), "{named}");
+    }
     assert!(problems("tail --http 127.0.0.1:1", &nothing)[0].contains("--http"));
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use exporters::Address;
 use storage::log::Durability;
 
 use super::options::Kind;
@@ -14,6 +15,7 @@ use crate::blocklist::Blocklist;
 pub enum Value {
     Address(SocketAddr),
     Path(PathBuf),
+    Prefix(Address),
     Number(u64),
     Seconds(Duration),
     Days(Duration),
@@ -38,6 +40,9 @@ impl Value {
                 .map_err(|_| "must be an address and port such as 127.0.0.1:8931".to_owned()),
             Kind::Path if text.is_empty() => Err("must be a path".to_owned()),
             Kind::Path => Ok(Value::Path(PathBuf::from(text))),
+            Kind::Prefix => Address::url(text)
+                .map(Value::Prefix)
+                .map_err(|_| "must be a URL such as s3://bucket/prefix/ or file:///directory/".to_owned()),
             Kind::Count { min, max } => text
                 .parse()
                 .ok()
@@ -77,6 +82,8 @@ impl Value {
         match self {
             Value::Address(address) => address.to_string(),
             Value::Path(path) => path.display().to_string(),
+            Value::Prefix(Address::File(path)) => format!("file://{}", path.display()),
+            Value::Prefix(prefix) => prefix.to_string(),
             Value::Number(number) => number.to_string(),
             Value::Seconds(duration) => duration.as_secs_f64().to_string(),
             Value::Days(duration) => (duration.as_secs_f64() / DAY_SECONDS).to_string(),

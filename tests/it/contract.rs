@@ -260,6 +260,7 @@ async fn an_unknown_session_is_the_same_everywhere() {
         for name in required.iter().filter_map(Value::as_str) {
             arguments.insert(name.to_owned(), example(&properties[name]));
         }
+        arguments.insert("session_id".into(), example(&properties["session_id"]));
         // These have nobody at their other end here, which comes first.
         let other_end = [
             ("request_attention", "ATTENTION_REQUIRES_HTTP"),

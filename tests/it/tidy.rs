@@ -27,6 +27,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("arrow_", &["exporters/src/"]),
     ("parquet::arrow", &["exporters/src/"]),
     ("parquet::file", &["exporters/src/"]),
+    ("object_store", &["exporters/src/target/object.rs"]),
+    ("use csv::", &["exporters/src/csv.rs"]),
     ("metrics_exporter_prometheus", &["exporters/src/metrics/"]),
     ("clap::", &["src/config/"]),
     ("url::Url", &["src/blocklist.rs"]),

@@ -3,7 +3,6 @@
 //! An event fills few of the many columns, so nulls are not written row by row: each column remembers
 //! how far it is filled and catches up in one step when it next holds a value, or at the end.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -11,11 +10,10 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
-use storage::event::codec::{ContextField, FIRST_FIELD};
-use storage::event::{Class, EventView, FieldFacts, FieldKind, Level, ValueRef};
+use storage::event::{EventView, ValueRef};
 
-use crate::columns::{ColumnType, Common, layout, schema};
-use crate::event_text::put_payload;
+use crate::cells::Cells;
+use crate::columns::{ColumnType, layout, schema};
 
 enum Values {
     U64(UInt64Builder),
@@ -26,12 +24,12 @@ enum Values {
     Time(TimestampMicrosecondBuilder),
 }
 
-struct Cells {
+struct Filled {
     values: Values,
     filled: usize,
 }
 
-impl Cells {
+impl Filled {
     fn new(holds: ColumnType) -> Self {
         let values = match holds {
             ColumnType::U64 => Values::U64(UInt64Builder::new()),
@@ -96,25 +94,20 @@ impl Cells {
 /// Rows on their way into the file.
 pub(super) struct Batch {
     schema: SchemaRef,
-    columns: Vec<Cells>,
-    log_id: String,
+    columns: Vec<Filled>,
+    cells: Cells,
     rows: usize,
     bytes: usize,
-    /// Reused from row to row.
-    event_id: String,
-    payload: Vec<u8>,
 }
 
 impl Batch {
     pub(super) fn new(log_id: &str) -> Self {
         Self {
             schema: schema(),
-            columns: layout().columns.iter().map(|column| Cells::new(column.holds)).collect(),
-            log_id: log_id.to_owned(),
+            columns: layout().columns.iter().map(|column| Filled::new(column.holds)).collect(),
+            cells: Cells::new(log_id),
             rows: 0,
             bytes: 0,
-            event_id: String::new(),
-            payload: Vec::new(),
         }
     }
 
@@ -128,48 +121,13 @@ impl Batch {
     }
 
     pub(super) fn push(&mut self, event: &EventView<'_>) {
-        let row = self.rows;
-        self.put_common(row, event);
-        let kind = event.kind();
-        let places = kind.map_or(&[][..], |kind| layout().places(kind));
-        let facts = kind.map_or(&[][..], |kind| kind.facts().fields);
-        for (number, value) in event.fields() {
-            let (place, value) = match number.checked_sub(FIRST_FIELD).map(|position| position as usize) {
-                Some(position) => (places.get(position).copied(), shown(facts.get(position), value)),
-                None => (context_place(number), value),
-            };
-            if let Some(cells) = place.and_then(|place| self.columns.get_mut(place)) {
-                cells.put(row, value);
+        let (row, columns) = (self.rows, &mut self.columns);
+        self.bytes += self.cells.of(event, &mut |place, value| {
+            if let Some(column) = columns.get_mut(place) {
+                column.put(row, value);
             }
-        }
-        self.payload.clear();
-        put_payload(&mut self.payload, event);
-        // The payload is made of valid text and ASCII marks.
-        let payload = std::str::from_utf8(&self.payload).unwrap_or("{}");
-        self.columns[layout().payload()].put(row, ValueRef::Text(payload));
-        self.bytes += event.body.len() + self.payload.len();
+        });
         self.rows += 1;
-    }
-
-    fn put_common(&mut self, row: usize, event: &EventView<'_>) {
-        self.event_id.clear();
-        // The same identity as `EventView::event_id`, into a string that is kept.
-        let _ = write!(self.event_id, "ev-{}-{}", self.log_id, event.seq);
-        let columns = &mut self.columns;
-        columns[Common::LogId as usize].put(row, ValueRef::Text(&self.log_id));
-        columns[Common::Seq as usize].put(row, ValueRef::U64(event.seq));
-        columns[Common::EventId as usize].put(row, ValueRef::Text(&self.event_id));
-        columns[Common::RecordedAt as usize].put(row, ValueRef::I64(event.recorded_at_micros));
-        match event.kind() {
-            Some(kind) => {
-                columns[Common::Kind as usize].put(row, ValueRef::Text(kind.name()));
-                columns[Common::Class as usize].put(row, ValueRef::Text(class_name(kind.facts().class)));
-            }
-            None => {
-                let name = storage::event::json::kind_name(event);
-                columns[Common::Kind as usize].put(row, ValueRef::Text(&name));
-            }
-        }
     }
 
     /// Everything gathered, as one batch; afterwards this one is empty.
@@ -179,36 +137,4 @@ impl Batch {
         let columns = self.columns.iter_mut().map(|cells| cells.finish(rows)).collect();
         RecordBatch::try_new(self.schema.clone(), columns)
     }
-}
-
-/// Severities are numbers in the log and words in the table.
-fn shown<'a>(facts: Option<&FieldFacts>, value: ValueRef<'a>) -> ValueRef<'a> {
-    match (facts.map(|facts| facts.kind), value) {
-        (Some(FieldKind::Level), ValueRef::U64(number)) => {
-            Level::from_number(number).map_or(value, |level| ValueRef::Text(level.as_str()))
-        }
-        _ => value,
-    }
-}
-
-fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Telemetry => "telemetry",
-        Class::Evidence => "evidence",
-        Class::Audit => "audit",
-    }
-}
-
-fn context_place(number: u32) -> Option<usize> {
-    const PLACES: [(ContextField, Common); 8] = [
-        (ContextField::SessionId, Common::SessionId),
-        (ContextField::InstanceId, Common::InstanceId),
-        (ContextField::Owner, Common::Owner),
-        (ContextField::PageId, Common::PageId),
-        (ContextField::FrameId, Common::FrameId),
-        (ContextField::OperationId, Common::OperationId),
-        (ContextField::RequestId, Common::RequestId),
-        (ContextField::BrowserTime, Common::BrowserTime),
-    ];
-    PLACES.iter().find(|(field, _)| *field as u32 == number).map(|(_, common)| *common as usize)
 }

@@ -4,8 +4,6 @@
 //! length; the footer carries the facts needed to judge the file without its manifest. The encoder
 //! has no page checksums to offer, so the hash of the whole file in the manifest stands in for them.
 
-use std::path::Path;
-
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -15,9 +13,10 @@ use parquet::schema::types::ColumnPath;
 use storage::event::EventView;
 
 use crate::columns::{Column, ColumnType, Common, Packing, SCHEMA_VERSION, layout, schema};
-use crate::export::{ExportError, ExportOptions, FormatWriter, Sealed, Tally};
+use crate::export::{ExportError, ExportOptions, FormatWriter, Sealed};
 use crate::parquet::batch::Batch;
-use crate::target::TargetFile;
+use crate::tally::Tally;
+use crate::target::{Destination, Target};
 
 /// Rows handed to the encoder at once.
 const BATCH_ROWS: usize = 8_192;
@@ -32,13 +31,13 @@ const ZSTD_LEVEL: i32 = 1;
 
 /// Writes row groups; see [`crate::export::Export`] for what holds for every format.
 pub(crate) struct ParquetWriter {
-    encoder: ArrowWriter<TargetFile>,
+    encoder: ArrowWriter<Target>,
     batch: Batch,
 }
 
 impl ParquetWriter {
-    pub(crate) fn create(target: &Path, options: &ExportOptions) -> Result<Self, ExportError> {
-        let file = TargetFile::create(target, options.bytes_max, options.overwrite)?;
+    pub(crate) fn create(target: &Destination, options: &ExportOptions) -> Result<Self, ExportError> {
+        let file = Target::create(target, options.bytes_max, options.overwrite)?;
         let properties = properties(options).map_err(table_error)?;
         let encoder = ArrowWriter::try_new(file, schema(), Some(properties)).map_err(table_error)?;
         Ok(Self { encoder, batch: Batch::new(&options.log_id) })
@@ -56,18 +55,18 @@ impl ParquetWriter {
         Ok(())
     }
 
-    fn failed(&self, error: ParquetError) -> ExportError {
-        self.encoder.inner().over_limit().unwrap_or_else(|| table_error(error))
+    fn failed(&mut self, error: ParquetError) -> ExportError {
+        self.encoder.inner_mut().failure().unwrap_or_else(|| table_error(error))
     }
 }
 
 impl FormatWriter for ParquetWriter {
-    fn push(&mut self, event: &EventView<'_>) -> Result<(), ExportError> {
+    fn push(&mut self, event: &EventView<'_>) -> Result<bool, ExportError> {
         self.batch.push(event);
         if self.batch.rows() >= BATCH_ROWS || self.batch.bytes() >= BATCH_BYTES {
             self.encode()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn seal(&mut self, _options: &ExportOptions, tally: &Tally) -> Result<Sealed, ExportError> {
@@ -85,7 +84,7 @@ impl FormatWriter for ParquetWriter {
         }
         let metadata = self.encoder.finish().map_err(|error| self.failed(error))?;
         let (bytes, sha256) = self.encoder.inner_mut().commit()?;
-        Ok(Sealed { bytes, sha256, row_groups: metadata.num_row_groups() as u64 })
+        Ok(Sealed { bytes, sha256, row_groups: metadata.num_row_groups() as u64, details: None })
     }
 }
 

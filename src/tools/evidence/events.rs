@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use storage::event::{Kind, Level, json};
-use storage::ids::RequestId;
-use storage::query::List as ListKind;
+use storage::ids::{RequestId, SessionId};
+use storage::query::{EventFilter, List as ListKind};
 
 use super::paging::{self, AFTER, LIMIT, OPERATION, ORDER, Row, SINCE, TAB, UNTIL, pattern, words};
 use crate::contract::facts::SESSION;
@@ -11,6 +11,10 @@ use crate::contract::result::{DROPPED_COUNT, HAS_MORE, NEXT_CURSOR, RETAINED_COU
 use crate::contract::{Arguments, Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
+
+pub(super) const LEVEL: Parameter =
+    Parameter::new("level", Shape::Choice(&["debug", "info", "warning", "error"]), "this level and above");
+pub(super) const REQUEST: Parameter = Parameter::name("request_id", "");
 
 pub static LIST_EVENTS: Tool = Tool {
     facts: ToolFacts {
@@ -26,10 +30,10 @@ pub static LIST_EVENTS: Tool = Tool {
                 "kinds",
                 "call.settled, page.navigated, console.message, ...; a prefix like network.* takes all of a group",
             ),
-            Parameter::new("level", Shape::Choice(&["debug", "info", "warning", "error"]), "this level and above"),
+            LEVEL,
             pattern("text_filter"),
             pattern("url_filter"),
-            Parameter::name("request_id", ""),
+            REQUEST,
             TAB,
             OPERATION,
             SINCE,
@@ -53,13 +57,7 @@ pub static LIST_EVENTS: Tool = Tool {
 async fn list_events(call: Call) -> Result<Output, Fault> {
     let session_id = paging::history(&call).await?;
     let arguments = &call.arguments;
-    let mut filter = paging::common_filter(arguments, session_id)?;
-    filter.kinds = kinds(arguments)?;
-    filter.level = arguments.optional_text("level").and_then(Level::parse);
-    filter.text = arguments.optional_text("text_filter").map(str::to_owned);
-    filter.url = arguments.optional_text("url_filter").map(str::to_owned);
-    filter.request_id = arguments.optional_text("request_id").map(RequestId::from);
-    let filter = paging::compile(&filter)?;
+    let filter = paging::compile(&filter(arguments, Some(session_id))?)?;
     let asked = paging::request(&call, &filter);
     let page = call.gateway.ledger.page(&asked).await?;
     let log_id = call.gateway.journal.log().log_id();
@@ -81,6 +79,19 @@ fn shown(mut event: Value) -> Value {
     event
 }
 
+/// All conditions on events.
+pub(super) fn filter(arguments: &Arguments, session_id: Option<SessionId>) -> Result<EventFilter, Fault> {
+    Ok(EventFilter {
+        session_id,
+        kinds: kinds(arguments)?,
+        level: arguments.optional_text("level").and_then(Level::parse),
+        text: arguments.optional_text("text_filter").map(str::to_owned),
+        url: arguments.optional_text("url_filter").map(str::to_owned),
+        request_id: arguments.optional_text("request_id").map(RequestId::from),
+        ..paging::common_filter(arguments, SessionId::from(""))?
+    })
+}
+
 /// Kind names and prefixes, as kinds. None given: every kind.
 pub(super) fn kinds(arguments: &Arguments) -> Result<Option<Vec<Kind>>, Fault> {
     let names = arguments.texts("kinds");
@@ -89,18 +100,15 @@ pub(super) fn kinds(arguments: &Arguments) -> Result<Option<Vec<Kind>>, Fault> {
     }
     let mut kinds = Vec::new();
     for name in &names {
-        let prefix = name.strip_suffix('*');
-        let fits = |kind: &str| prefix.map_or(kind == name, |prefix| kind.starts_with(prefix));
-        let found = storage::event::KINDS.iter().filter(|facts| fits(facts.name)).map(|facts| facts.kind);
-        let before = kinds.len();
-        kinds.extend(found);
-        if kinds.len() == before {
+        let found = Kind::named(name);
+        if found.is_empty() {
             let known: Vec<&str> = storage::event::KINDS.iter().map(|facts| facts.name).collect();
             return Err(Fault::invalid_argument(
                 "kinds",
                 format!("no kind is called so; there are {}", known.join(", ")),
             ));
         }
+        kinds.extend(found);
     }
     Ok(Some(kinds))
 }

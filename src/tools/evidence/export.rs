@@ -1,26 +1,28 @@
-//! `export_events`: a session's history as a file, made on this machine and kept as an artifact or
-//! under the data directory's `exports`.
+//! `export_events`: a session's history, or all of the caller's, as a file: kept as an artifact, under
+//! the data directory's `exports`, or below the URL that the operator named.
 
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use exporters::{Export, ExportError, ExportOptions, Format, Written};
+use exporters::{Address, Destination, ExportError, ExportOptions, Format, Scope, Selection, Written};
 use serde_json::{Value, json};
 use storage::StorageError;
 use storage::event::catalog::{ExportFinished, ExportStarted};
 use storage::event::{Context, Symbol};
 use storage::ids::SessionId;
-use storage::query::{CompiledFilter, EventFilter};
+use storage::query::EventFilter;
 
-use super::events::kinds;
-use super::paging::{self, OPERATION, SINCE, TAB, UNTIL, words};
-use crate::contract::facts::{SESSION, Scalar};
+use super::events::{LEVEL, REQUEST, filter};
+use super::paging::{self, OPERATION, SINCE, TAB, UNTIL, pattern, words};
+use crate::contract::facts::{INTEGER_MAX, Scalar};
 use crate::contract::result::SESSION_ID;
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::envelope::Reference;
 use crate::fault::{Code, Fault};
 use crate::keep;
+use crate::limits::EXPORT_CHECKPOINT_MS;
 use crate::metering;
+use crate::paths;
 use crate::tools::refusals;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -28,22 +30,28 @@ pub static EXPORT_EVENTS: Tool = Tool {
     facts: ToolFacts {
         name: "export_events",
         title: "Export events",
-        text: "Write a session's events to a Parquet or NDJSON file, as an artifact or below the server's exports directory.",
+        text: "Write events to a file with a manifest: a session's, or all of yours. Filters as in list_events.",
         pack: Pack::Evidence,
         effect: Effect::SET,
         lane: Lane::Free,
         parameters: &[
-            SESSION,
-            Parameter::new("format", Shape::Choice(&["parquet", "ndjson"]), "").or(Scalar::Text("parquet")),
-            Parameter::text("path", "relative; omit for an artifact"),
-            words("kinds", "as in list_events"),
+            Parameter::new("session_id", Shape::Handle, ""),
+            Parameter::new("format", Shape::Choice(&Format::WORDS), "").or(Scalar::Text("parquet")),
+            Parameter::text("path", "relative, or below the server's export URL; omit for an artifact"),
+            words("kinds", ""),
+            LEVEL,
+            pattern("text_filter"),
+            pattern("url_filter"),
+            REQUEST,
             TAB,
             OPERATION,
             SINCE,
             UNTIL,
+            number("first_seq"),
+            number("last_seq"),
         ],
         returns: Returns::Object(&[
-            SESSION_ID,
+            SESSION_ID.maybe(),
             Field::text("format"),
             Field::integer("events"),
             Field::integer("bytes"),
@@ -55,32 +63,59 @@ pub static EXPORT_EVENTS: Tool = Tool {
     run: |call| Box::pin(export_events(call)),
 };
 
+const fn number(name: &'static str) -> Parameter {
+    Parameter::new(name, Shape::Integer { min: 1, max: INTEGER_MAX }, "")
+}
+
 async fn export_events(call: Call) -> Result<Output, Fault> {
-    let session_id = paging::history(&call).await?;
+    let session_id = match call.arguments.optional_text("session_id") {
+        Some(_) => Some(paging::history(&call).await?),
+        None => None,
+    };
     let format = Format::parse(call.arguments.text("format")).unwrap_or(Format::Parquet);
-    let mut filter = paging::common_filter(&call.arguments, session_id.clone())?;
-    filter.kinds = kinds(&call.arguments)?;
+    // Whose events is the scope's to say; the filter chooses among them.
+    let filter = filter(&call.arguments, None)?;
     let compiled = paging::compile(&filter)?;
-    let target = target(&call, &session_id, format)?;
-    let context = context(&call, &session_id);
-    let selection = selection(&filter, call.arguments.as_map());
-    let started =
-        ExportStarted { format: Symbol::fold(format.as_str()), filter: call.gateway.redactor.json(&selection) };
+    let asked = |name: &str| call.arguments.integer(name);
+    let (first_seq, last_seq) = (asked("first_seq").unwrap_or(1), asked("last_seq").unwrap_or(u64::MAX));
+    if first_seq > last_seq {
+        return Err(Fault::invalid_argument("first_seq", "is greater than last_seq"));
+    }
+    let target = target(&call, session_id.as_ref(), format)?;
+    let context = context(&call, session_id.as_ref());
+    let told = selection(&filter, call.arguments.as_map());
+    let started = ExportStarted { format: Symbol::fold(format.as_str()), filter: call.gateway.redactor.json(&told) };
     let end = call.gateway.journal.commit_one(&context, &started).await?.last_seq;
-    let options = options(&call, selection);
+    signed(&call, end).await;
+    let scope = session_id.clone().map_or_else(|| Scope::Owner(call.owner.clone()), Scope::Session);
+    let selection = Selection { scope, first_seq, last_seq: last_seq.min(end), filter: compiled };
+    let options = options(&call, told);
     let reader = call.gateway.journal.log().reader();
-    let path = target.path().to_owned();
-    let write = move || Ok::<_, Fault>(write(&reader, format, &path, &options, &compiled, end));
+    let place = target.place();
+    let write = move || Ok::<_, Fault>(selection.export(&reader, format, place, &options, &mut |_| {}));
     let written = keep::blocking(write).await?;
     finished(&call, &context, format, written.as_ref()).await?;
     let written = written.map_err(|error| export_fault(&error))?;
-    deliver(&call, &context, target, written).await
+    deliver(&call, &context, session_id.as_ref(), target, written).await
+}
+
+/// A checkpoint that covers the export lets an auditor tie the file to the log. Where none can be had
+/// in time, the manifest says how far the newest one goes.
+async fn signed(call: &Call, end: u64) {
+    let limit = Duration::from_millis(EXPORT_CHECKPOINT_MS);
+    match tokio::time::timeout(limit, call.gateway.auditor.cover(end)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "an export goes without a checkpoint of its own"),
+        Err(_) => tracing::warn!("an export goes without a checkpoint of its own: none came in time"),
+    }
 }
 
 fn options(call: &Call, selection: Value) -> ExportOptions {
     let mut options = ExportOptions::new(call.gateway.journal.log().log_id(), env!("CARGO_PKG_VERSION"));
     options.filter = selection;
     options.sync_interval_ms = metering::sync_interval_ms(call.gateway.config.durability);
+    options.bodies = Some(call.gateway.artifacts.clone());
+    options.audit_directory = Some(call.gateway.config.data_dir.join("audit"));
     options
 }
 
@@ -103,68 +138,55 @@ enum Target {
         directory: PathBuf,
         path: PathBuf,
     },
-    Path(PathBuf),
+    Place(Destination),
 }
 
 impl Target {
-    fn path(&self) -> &Path {
+    fn place(&self) -> Destination {
         match self {
-            Target::Artifact { path, .. } | Target::Path(path) => path,
+            Target::Artifact { path, .. } => path.into(),
+            Target::Place(place) => place.clone(),
         }
     }
 }
 
-fn target(call: &Call, session_id: &SessionId, format: Format) -> Result<Target, Fault> {
+fn target(call: &Call, session_id: Option<&SessionId>, format: Format) -> Result<Target, Fault> {
     let Some(asked) = call.arguments.optional_text("path") else {
         let directory = call.gateway.run_directory(&call.operation_id.as_str().into())?;
-        let path = directory.join(format!("{session_id}.{}", format.as_str()));
+        let name = session_id.map_or("events", SessionId::as_str);
+        let path = directory.join(format!("{name}.{}", format.as_str()));
         return Ok(Target::Artifact { directory, path });
     };
+    if Address::is_url(asked) {
+        return elsewhere(call, asked).map(Target::Place);
+    }
     let root = call.gateway.config.data_dir.join("exports");
-    refusals::below(call, &root, asked).map(Target::Path)
+    refusals::below(call, &root, asked).map(|path| Target::Place(path.into()))
 }
 
-fn context(call: &Call, session_id: &SessionId) -> Context {
+/// A place below the URL that the operator named.
+fn elsewhere(call: &Call, asked: &str) -> Result<Destination, Fault> {
+    let refused = || refusals::path(call, asked);
+    let config = &call.gateway.config;
+    let prefix = config.export_url.as_ref().ok_or_else(refused)?;
+    let address = Address::url(asked).map_err(|_| refused())?;
+    if !address.is_below(prefix) || !address.names_a_file() {
+        return Err(refused());
+    }
+    if let (Address::File(root), Address::File(path)) = (prefix, &address) {
+        let path = path.to_str().ok_or_else(refused)?;
+        return paths::below(root, path).map(Destination::from).map_err(|_| refused());
+    }
+    Destination::of(&address, &config.store).map_err(|error| export_fault(&error))
+}
+
+fn context(call: &Call, session_id: Option<&SessionId>) -> Context {
     Context {
-        session_id: Some(session_id.clone()),
+        session_id: session_id.cloned(),
         instance_id: call.target.ids().instance_id,
         owner: Some(call.owner.clone()),
         operation_id: Some(call.operation_id.clone()),
         ..Context::default()
-    }
-}
-
-/// Every event of the selection up to the export's own start.
-fn write(
-    reader: &storage::log::Reader,
-    format: Format,
-    path: &Path,
-    options: &ExportOptions,
-    filter: &CompiledFilter,
-    end: u64,
-) -> Result<Written, ExportError> {
-    let mut export = Export::create(format, path, options)?;
-    let mut failed = None;
-    let session_id = &filter.filter().session_id;
-    reader.scan(reader.first_seq(), &|header| header.session_id == *session_id, &mut |event| {
-        if event.seq > end {
-            return ControlFlow::Break(());
-        }
-        if !filter.matches(event) {
-            export.exclude(event);
-            return ControlFlow::Continue(());
-        }
-        match export.push(event) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    })?;
-    match failed {
-        Some(error) => Err(error),
-        None => export.finish(),
     }
 }
 
@@ -194,35 +216,46 @@ fn export_fault(error: &ExportError) -> Fault {
         ExportError::Target { .. } => "the path does not name a file",
         ExportError::Limit { .. } => "the file would be larger than its bound",
         ExportError::Storage(StorageError::Damaged { .. }) => "the log is damaged in this range",
+        ExportError::Store { reason, .. } => reason,
         _ => "the file could not be written",
     };
     Fault::new(Code::ExportFailed).with("reason", reason).caused_by(error)
 }
 
-async fn deliver(call: &Call, context: &Context, target: Target, written: Written) -> Result<Output, Fault> {
+async fn deliver(
+    call: &Call,
+    context: &Context,
+    session_id: Option<&SessionId>,
+    target: Target,
+    written: Written,
+) -> Result<Output, Fault> {
     let mut data = json!({
-        "session_id": call.arguments.text("session_id"),
         "format": written.format.as_str(),
         "events": written.events,
         "excluded": written.excluded,
+        "without_place_in_format": written.unplaced,
         "first_seq": written.first_seq,
         "last_seq": written.last_seq,
         "bytes": written.bytes,
         "sha256": written.sha256,
         "gap_events": written.gap_events,
         "lost_events": written.lost_events,
+        "removed_events": written.surroundings.removed.as_ref().map_or(0, |removed| removed.events),
     });
+    if let Some(session_id) = session_id {
+        data["session_id"] = session_id.as_str().into();
+    }
     let mut artifacts = Vec::new();
     match target {
-        Target::Path(path) => {
-            data["path"] = path.display().to_string().into();
-            data["manifest_path"] = written.manifest_path.display().to_string().into();
-            artifacts.push(Reference::Path(path.display().to_string()));
+        Target::Place(place) => {
+            data["path"] = place.to_string().into();
+            data["manifest_path"] = written.manifest.to_string().into();
+            artifacts.push(Reference::Path(place.to_string()));
         }
         Target::Artifact { directory, path } => {
+            let manifest_path = written.manifest.file().map(PathBuf::from).unwrap_or_default();
             let kept = keep::keep_file(&call.gateway, context, "export", written.format.media_type(), path).await?;
-            let manifest =
-                keep::keep_file(&call.gateway, context, "export", "application/json", written.manifest_path).await?;
+            let manifest = keep::keep_file(&call.gateway, context, "export", "application/json", manifest_path).await?;
             data["artifact"] = kept.handle.as_str().into();
             data["manifest_artifact"] = manifest.handle.as_str().into();
             artifacts.extend([keep::reference(&kept.handle), keep::reference(&manifest.handle)]);

@@ -206,3 +206,16 @@ pub fn newest_checkpoint(path: &Path) -> Result<Option<Checkpoint>, StorageError
     let (bytes, _) = read_end(&file).map_err(StorageError::io("read", path))?;
     Ok(read_tail(whole_lines(&bytes)).checkpoint)
 }
+
+/// The line of the newest checkpoint in a file, if there is one, with what it says.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn newest_line(path: &Path) -> Result<Option<(String, SignedLine)>, StorageError> {
+    let opened = regular::read_if_there(path).map_err(StorageError::io("open", path))?;
+    let Some(file) = opened else { return Ok(None) };
+    let (bytes, _) = read_end(&file).map_err(StorageError::io("read", path))?;
+    let lines = whole_lines(&bytes).rsplit(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let mut signed = lines.filter_map(|line| Some((line.to_owned(), SignedLine::read(line).ok()?)));
+    Ok(signed.find(|(_, signed)| signed.checkpoint().is_some()))
+}

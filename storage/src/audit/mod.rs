@@ -32,7 +32,7 @@ use crate::StorageError;
 pub use auditor::{AuditHealth, AuditOptions, Auditor, Pace};
 pub use checkpoint::{Checkpoint, Digest, KeyChange, SignedLine, Statement, digest, hex};
 pub use key::{KEY_FILE, PUBLIC_KEY_FILE, PublicKey, read_public_key, read_public_key_of};
-pub use lines::{CHECKPOINTS_FILE, RawLine, RawLines, newest_checkpoint};
+pub use lines::{CHECKPOINTS_FILE, RawLine, RawLines, newest_checkpoint, newest_line};
 
 /// Refuses a data directory whose log is gone while its checkpoints say that there was one: opening it
 /// would make a new log and call that history.

@@ -608,14 +608,14 @@ events! {
 
     /// An export began.
     80 "export.started" ExportStarted @ 1 Audit {
-        /// `parquet` or `ndjson`.
+        /// `parquet`, `ndjson`, `csv` or `har`.
         format: Symbol [Filter, Label],
         /// The selection.
         filter: Json,
     }
     /// An export ended.
     81 "export.finished" ExportFinished @ 1 Audit {
-        /// `parquet` or `ndjson`.
+        /// `parquet`, `ndjson`, `csv` or `har`.
         format: Symbol [Filter, Label],
         /// Events written.
         events: u64,
@@ -659,6 +659,14 @@ impl Kind {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         KINDS.iter().find(|facts| facts.name == name).map(|facts| facts.kind)
+    }
+
+    /// The kind of that name, or with a `*` at the end all that begin so; empty when there is none.
+    #[must_use]
+    pub fn named(pattern: &str) -> Vec<Self> {
+        let prefix = pattern.strip_suffix('*');
+        let fits = |name: &str| prefix.map_or(name == pattern, |prefix| name.starts_with(prefix));
+        KINDS.iter().filter(|facts| fits(facts.name)).map(|facts| facts.kind).collect()
     }
 }
 

@@ -10,7 +10,6 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
 use storage::ids::random_suffix;
 
 use crate::export::ExportError;
@@ -23,20 +22,16 @@ const TEMPORARY_SUFFIX: &str = ".part";
 const TEMPORARY_RANDOM_LENGTH: usize = 12;
 
 /// A file under way; dropped before `commit`, it is removed.
-pub(crate) struct TargetFile {
+pub(super) struct FilePlace {
     out: BufWriter<File>,
-    digest: Sha256,
-    bytes: u64,
-    bytes_max: u64,
-    over_limit: bool,
     overwrite: bool,
     target: PathBuf,
     temporary: PathBuf,
     committed: bool,
 }
 
-impl TargetFile {
-    pub(crate) fn create(target: &Path, bytes_max: u64, overwrite: bool) -> Result<Self, ExportError> {
+impl FilePlace {
+    pub(super) fn create(target: &Path, overwrite: bool) -> Result<Self, ExportError> {
         let name = target
             .file_name()
             .and_then(|name| name.to_str())
@@ -56,10 +51,6 @@ impl TargetFile {
             .map_err(io_error("create", &temporary))?;
         let made = Self {
             out: BufWriter::with_capacity(BUFFER_BYTES, file),
-            digest: Sha256::new(),
-            bytes: 0,
-            bytes_max,
-            over_limit: false,
             overwrite,
             target: target.to_owned(),
             temporary,
@@ -69,8 +60,8 @@ impl TargetFile {
         Ok(made)
     }
 
-    /// Syncs the bytes, gives them the final name, syncs the directory; returns length and SHA-256.
-    pub(crate) fn commit(&mut self) -> Result<(u64, String), ExportError> {
+    /// Syncs the bytes, gives them the final name, syncs the directory.
+    pub(super) fn commit(&mut self) -> Result<(), ExportError> {
         self.out.flush().map_err(|error| self.error("write", error))?;
         self.out.get_ref().sync_all().map_err(|error| self.error("sync", error))?;
         self.take_name()?;
@@ -82,19 +73,11 @@ impl TargetFile {
             let _ = fs::remove_file(&self.target);
             return Err(io_error("sync", directory)(error));
         }
-        Ok((self.bytes, hexadecimal(&self.digest.clone().finalize())))
+        Ok(())
     }
 
-    /// What a failed write means: the bound, or the operating system.
-    pub(crate) fn error(&self, action: &'static str, source: io::Error) -> ExportError {
-        if self.over_limit {
-            return ExportError::Limit { bytes_max: self.bytes_max };
-        }
+    pub(super) fn error(&self, action: &'static str, source: io::Error) -> ExportError {
         io_error(action, &self.temporary)(source)
-    }
-
-    pub(crate) fn over_limit(&self) -> Option<ExportError> {
-        self.over_limit.then_some(ExportError::Limit { bytes_max: self.bytes_max })
     }
 
     fn take_name(&self) -> Result<(), ExportError> {
@@ -120,16 +103,9 @@ impl TargetFile {
     }
 }
 
-impl Write for TargetFile {
+impl Write for FilePlace {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes + bytes.len() as u64 > self.bytes_max {
-            self.over_limit = true;
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-        }
-        let count = self.out.write(bytes)?;
-        self.digest.update(&bytes[..count]);
-        self.bytes += count as u64;
-        Ok(count)
+        self.out.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -137,7 +113,7 @@ impl Write for TargetFile {
     }
 }
 
-impl Drop for TargetFile {
+impl Drop for FilePlace {
     fn drop(&mut self) {
         if !self.committed {
             // Best effort: the next export to this name removes what stays.
@@ -165,12 +141,6 @@ fn remove_leftovers(directory: &Path, name: &str) {
             let _ = fs::remove_file(entry.path());
         }
     }
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ExportError {

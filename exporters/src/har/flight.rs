@@ -1,0 +1,196 @@
+//! One request or WebSocket, gathered from its events until it can be written.
+//!
+//! What must stay true: what counts is the first end; headers and a body may be told of after it. A
+//! redirect ends a leg, which is written at once, and the next leg goes on under the same name.
+
+use storage::event::catalog::{
+    NetworkBody, NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkRequest, NetworkResponse,
+    WebSocketClosed, WebSocketFrame, WebSocketOpened,
+};
+use storage::event::codec::ContextField;
+use storage::event::{EventView, Kind, Payload as _, ValueRef};
+
+/// Bytes of one WebSocket's messages; of more only the number is told.
+const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// What a flight weighs beside its events.
+const FLIGHT_BYTES: usize = 512;
+
+/// How far a flight has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Pending,
+    /// Ended; its body may still be told of.
+    Ended,
+    /// Nothing more is expected.
+    Complete,
+}
+
+pub(super) enum Start {
+    Request(Box<NetworkRequest>),
+    Socket(WebSocketOpened),
+}
+
+pub(super) enum End {
+    Finished(NetworkFinished),
+    Failed(NetworkFailed),
+    Redirected(NetworkRedirect),
+    Closed(WebSocketClosed),
+}
+
+pub(super) struct Message {
+    pub at_micros: i64,
+    pub frame: WebSocketFrame,
+}
+
+pub(super) struct Flight {
+    pub name: (String, String),
+    pub seq: u64,
+    pub started_micros: i64,
+    pub page_id: Option<String>,
+    pub frame_id: Option<String>,
+    pub operation_id: Option<String>,
+    pub start: Start,
+    /// Headers as they went over the wire.
+    pub request_headers: Option<NetworkHeaders>,
+    pub response_headers: Option<NetworkHeaders>,
+    pub response: Option<NetworkResponse>,
+    pub request_body: Option<NetworkBody>,
+    pub response_body: Option<NetworkBody>,
+    pub end: Option<End>,
+    pub ended_micros: i64,
+    pub messages: Vec<Message>,
+    pub messages_left_out: u64,
+    message_bytes: usize,
+    bytes: usize,
+}
+
+impl Flight {
+    /// A new flight, when `event` begins one.
+    pub fn begun(name: (String, String), event: &EventView<'_>) -> Option<Self> {
+        let start = match event.kind()? {
+            Kind::NetworkRequest => Start::Request(Box::new(NetworkRequest::take(event).ok()?)),
+            Kind::WebSocketOpened => Start::Socket(WebSocketOpened::take(event).ok()?),
+            _ => return None,
+        };
+        let context = |field: ContextField| event.context(field).map(str::to_owned);
+        Some(Self {
+            name,
+            seq: event.seq,
+            started_micros: moment(event),
+            page_id: context(ContextField::PageId),
+            frame_id: context(ContextField::FrameId),
+            operation_id: context(ContextField::OperationId),
+            start,
+            request_headers: None,
+            response_headers: None,
+            response: None,
+            request_body: None,
+            response_body: None,
+            end: None,
+            ended_micros: 0,
+            messages: Vec::new(),
+            messages_left_out: 0,
+            message_bytes: 0,
+            bytes: FLIGHT_BYTES + event.body.len(),
+        })
+    }
+
+    /// Takes the next event; gives back the leg that it ended.
+    pub fn take(&mut self, event: &EventView<'_>) -> Option<Flight> {
+        self.bytes += event.body.len();
+        match event.kind() {
+            Some(Kind::NetworkRedirect) => self.end_with(NetworkRedirect::take(event).ok().map(End::Redirected), event),
+            Some(Kind::NetworkFinished) => self.end_with(NetworkFinished::take(event).ok().map(End::Finished), event),
+            Some(Kind::NetworkFailed) => self.end_with(NetworkFailed::take(event).ok().map(End::Failed), event),
+            Some(Kind::WebSocketClosed) => self.end_with(WebSocketClosed::take(event).ok().map(End::Closed), event),
+            Some(Kind::NetworkRequest) => return self.next_leg(event),
+            Some(Kind::NetworkResponse) => self.response = NetworkResponse::take(event).ok().or(self.response.take()),
+            Some(Kind::NetworkHeaders) => self.headers(event),
+            Some(Kind::NetworkBody) => self.body(event),
+            Some(Kind::WebSocketFrame) => self.message(event),
+            _ => {}
+        }
+        None
+    }
+
+    fn end_with(&mut self, end: Option<End>, event: &EventView<'_>) {
+        if self.end.is_none() {
+            (self.end, self.ended_micros) = (end, moment(event));
+        }
+    }
+
+    fn next_leg(&mut self, event: &EventView<'_>) -> Option<Flight> {
+        let mut next = Self::begun(self.name.clone(), event)?;
+        let redirected = matches!(self.end, Some(End::Redirected(_)));
+        if !redirected {
+            return None;
+        }
+        // The name's place among the flights stays that of the first leg.
+        next.seq = self.seq;
+        Some(std::mem::replace(self, next))
+    }
+
+    fn headers(&mut self, event: &EventView<'_>) {
+        let Ok(headers) = NetworkHeaders::take(event) else { return };
+        let slot = if headers.direction.as_str() == "request" {
+            &mut self.request_headers
+        } else {
+            &mut self.response_headers
+        };
+        *slot = Some(headers);
+    }
+
+    fn body(&mut self, event: &EventView<'_>) {
+        let Ok(body) = NetworkBody::take(event) else { return };
+        let slot = if body.direction.as_str() == "request" { &mut self.request_body } else { &mut self.response_body };
+        *slot = Some(body);
+    }
+
+    fn message(&mut self, event: &EventView<'_>) {
+        self.message_bytes += event.body.len();
+        if self.message_bytes > MESSAGE_BYTES_MAX {
+            self.bytes -= event.body.len();
+            self.messages_left_out += 1;
+        } else if let Ok(frame) = WebSocketFrame::take(event) {
+            self.messages.push(Message { at_micros: moment(event), frame });
+        }
+    }
+
+    pub fn state(&self) -> State {
+        match &self.end {
+            None | Some(End::Redirected(_)) => State::Pending,
+            Some(End::Failed(_) | End::Closed(_)) => State::Complete,
+            Some(End::Finished(_)) if self.response_body.is_some() || self.has_no_body_event() => State::Complete,
+            Some(End::Finished(_)) => State::Ended,
+        }
+    }
+
+    /// Bodies of addresses that hold their content are not recorded a second time.
+    fn has_no_body_event(&self) -> bool {
+        self.url().starts_with("data:")
+    }
+
+    pub fn url(&self) -> &str {
+        match &self.start {
+            Start::Request(request) => request.url.as_str(),
+            Start::Socket(socket) => socket.url.as_str(),
+        }
+    }
+
+    /// About what it takes to hold it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn is_document(&self) -> bool {
+        matches!(&self.start, Start::Request(request) if request.resource_type.as_str() == "document")
+    }
+}
+
+/// The browser's own time, or else when it was recorded.
+fn moment(event: &EventView<'_>) -> i64 {
+    match event.fields().find(|(number, _)| *number == ContextField::BrowserTime as u32) {
+        Some((_, ValueRef::I64(micros))) => micros,
+        _ => event.recorded_at_micros,
+    }
+}
