@@ -68,6 +68,10 @@ fn additions(entry: &mut Map<String, Value>, flight: &Flight) {
             if let Some(line) = initiator.shift_remove("line").and_then(|line| line.as_u64()) {
                 initiator.insert("lineNumber".into(), line.saturating_sub(1).into());
             }
+            if let Some(Value::Array(frames)) = initiator.get("stack") {
+                let stack = json!({"callFrames": frames.iter().map(call_frame).collect::<Vec<_>>()});
+                initiator.insert("stack".into(), stack);
+            }
             if !initiator.is_empty() {
                 entry.insert("_initiator".into(), Value::Object(initiator));
             }
@@ -93,6 +97,16 @@ fn additions(entry: &mut Map<String, Value>, flight: &Flight) {
     ];
     let present = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.as_str().into())));
     entry.extend(present);
+}
+
+fn call_frame(frame: &Value) -> Value {
+    let from_zero = |name: &str| frame[name].as_u64().map(|number| number.saturating_sub(1));
+    json!({
+        "functionName": frame["function"].as_str().unwrap_or_default(),
+        "url": frame["url"].as_str().unwrap_or_default(),
+        "lineNumber": from_zero("line"),
+        "columnNumber": from_zero("column"),
+    })
 }
 
 fn message(message: &Message) -> Value {
@@ -200,6 +214,9 @@ fn answered(flight: &Flight, end: Option<&End>, response: &NetworkResponse, bodi
             }
             Some(Body::LeftOut(reason)) => content["comment"] = reason.into(),
             None => {}
+        }
+        if told.truncated_fields.is_some() && content.get("text").is_some() {
+            content["comment"] = "only the beginning was kept".into();
         }
     }
     shown["content"] = content;

@@ -159,7 +159,10 @@ impl Flight {
     pub fn state(&self) -> State {
         match &self.end {
             None | Some(End::Redirected(_)) => State::Pending,
-            Some(End::Failed(_) | End::Closed(_)) => State::Complete,
+            Some(End::Closed(_)) => State::Complete,
+            // Of a response that broke off the beginning may have been kept.
+            Some(End::Failed(_)) if self.response.is_none() || self.response_body.is_some() => State::Complete,
+            Some(End::Failed(_)) => State::Ended,
             Some(End::Finished(_)) if self.response_body.is_some() || self.has_no_body_event() => State::Complete,
             Some(End::Finished(_)) => State::Ended,
         }

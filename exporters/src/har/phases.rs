@@ -2,7 +2,7 @@
 //!
 //! What must stay true: `blocked + dns + connect + send + wait + receive` is `time`; `ssl` is part of
 //! `connect`; what was not measured is -1 and counts for nothing. The browser measures phases from the
-//! moment it takes a request up, the whole is from the moment the page asked: what is left is `blocked`.
+//! moment it takes a request up, the whole is from the moment the page asked; both waits are `blocked`.
 
 use serde_json::{Map, Value, json};
 
@@ -31,8 +31,9 @@ pub(super) fn phases(measured: &Map<String, Value>, total_ms: f64) -> Phases {
     }
     // Before the first phase that was measured the request was held back in the browser.
     let first = ["dns_start", "connect_start", "send_start"].into_iter().filter_map(at).fold(f64::MAX, f64::min);
+    let held_back = at("queued").unwrap_or(0.0) + if first == f64::MAX { 0.0 } else { first };
     let rest = rounded(total - known);
-    let blocked = rounded(if first == f64::MAX { 0.0 } else { first.min(rest) });
+    let blocked = rounded(held_back.min(rest));
     let receive = rounded(rest - blocked);
     let timings = timings(Some(blocked), dns, connect, ssl, (send, wait.unwrap_or(0.0), receive));
     let time = rounded(blocked + known + receive);

@@ -38,6 +38,7 @@ fn body(text: &str) -> NetworkBody {
         text: Some(Clean::redacted(text)),
         artifact: None,
         omitted: None,
+        truncated_fields: None,
     }
 }
 
@@ -48,6 +49,7 @@ fn frame(text: &str) -> WebSocketFrame {
         payload: Clean::redacted(text),
         bytes: text.len() as u64,
         truncated_fields: None,
+        artifact: None,
     }
 }
 
@@ -66,6 +68,7 @@ fn phases_add_up_and_redirects_are_entries() {
         headers: Json::redacted(
             &json!({"location": "/new", "set-cookie": "a=[redacted:cookie]; Path=/; HttpOnly\nb=2"}),
         ),
+        truncated_fields: None,
     };
     samples.push(&at(1, 0), &request(1)).push(&at(1, 30), &redirect).push(&at(1, 30), &request(1));
     samples.push(&at(1, 55), &answered).push(&at(1, 60), &finished(120)).push(&at(1, 60), &body("hello"));
@@ -123,6 +126,7 @@ fn sockets_hold_their_messages_within_bounds() {
         direction: Symbol::fold(direction),
         status,
         headers: Json::redacted(&json!({"Upgrade": "websocket"})),
+        truncated_fields: None,
     };
     samples.push(&at(1, 0), &opened).push(&at(1, 1), &headers("response", Some(101)));
     samples.push(&at(1, 2), &frame("first"));
