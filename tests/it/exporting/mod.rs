@@ -1,4 +1,9 @@
-//! A session's whole history leaves as Parquet and NDJSON, from the server and beside it.
+//! History leaves as files: in every format, whole or chosen, from the server and beside it.
+
+mod auditor;
+mod formats;
+mod places;
+mod readers;
 
 use std::collections::BTreeMap;
 use std::fs::File;
