@@ -36,6 +36,7 @@ mod interaction;
 mod lifetime;
 mod metrics;
 mod navigation;
+mod network;
 mod packs;
 mod pictures;
 mod popups;

@@ -37,15 +37,27 @@ pub struct Answer {
     pub status: u16,
     headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
+    sends_body: bool,
 }
 
 impl Answer {
     pub fn new(status: u16, media_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: vec![("Content-Type", media_type.to_owned())], body: body.into() }
+        Self { status, headers: vec![("Content-Type", media_type.to_owned())], body: body.into(), sends_body: true }
     }
 
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
+        self
+    }
+
+    pub fn as_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// As a `HEAD` is answered.
+    pub fn head_alone(mut self) -> Self {
+        self.sends_body = false;
         self
     }
 
@@ -54,9 +66,16 @@ impl Answer {
         for (name, value) in &self.headers {
             out.push_str(&format!("{name}: {value}\r\n"));
         }
-        out.push_str(&format!("Content-Length: {}\r\n\r\n", self.body.len()));
+        // By the rules of HTTP these have no body, and no length of one.
+        let bodiless = matches!(self.status, 204 | 304);
+        if !bodiless {
+            out.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+        }
+        out.push_str("\r\n");
         let mut out = out.into_bytes();
-        out.extend(&self.body);
+        if !bodiless && self.sends_body {
+            out.extend(&self.body);
+        }
         stream.write_all(&out).await
     }
 }

@@ -9,6 +9,7 @@
 
 mod conformance;
 pub mod http;
+mod odd;
 mod routes;
 mod sha1;
 mod websocket;
@@ -121,11 +122,16 @@ async fn connection(mut stream: TcpStream, shared: &Shared) -> std::io::Result<(
             "/ws" => return websocket::serve(&mut stream, &request).await,
             "/abort" => return Ok(()),
             "/held" | "/cut" | "/flood" => return routes::pour(&mut stream, &request, shared).await,
+            "/lie" => return odd::lie(&mut stream).await,
+            "/events" => return odd::events(&mut stream, shared).await,
+            "/trickle" => return odd::trickle(&mut stream, shared).await,
             "/endless" => return routes::endless(&mut stream, shared).await,
             "/hold" => shared.until_released().await,
             _ => {}
         }
-        routes::answer(&request, shared).write(&mut stream).await?;
+        let answer = routes::answer(&request, shared);
+        let answer = if request.method == "HEAD" { answer.head_alone() } else { answer };
+        answer.write(&mut stream).await?;
     }
     Ok(())
 }

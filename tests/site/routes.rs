@@ -49,6 +49,9 @@ pub(super) fn answer(request: &Received, shared: &Shared) -> Answer {
         let asked = request.path.split_once('?').map_or("", |(_, asked)| asked);
         return Answer::new(302, "text/plain", "on\n").with("Location", asked.to_owned());
     }
+    if let Some(answer) = super::odd::answer(path, request) {
+        return answer;
+    }
     match path {
         "/login" if request.header("authorization").is_none() => {
             Answer::new(401, "text/html", "<title>Locked</title>").with("WWW-Authenticate", "Basic realm=\"site\"")

@@ -102,6 +102,7 @@ impl Fold<'_> {
             | Kind::FrameDetached
             | Kind::WorkerStopped
             | Kind::NetworkBody
+            | Kind::NetworkChunk
             | Kind::NetworkHeaders
             | Kind::WebSocketClosed
             | Kind::DialogClosed

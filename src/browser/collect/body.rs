@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use super::super::chromium::{CdpError, Connection, SessionKey, envelope};
 use super::super::state::IN_FLIGHT_MAX;
 use super::outgoing::{artifact_kept, truncated};
+use super::stream::{self, Piece, Source};
 use super::{BodyPolicy, BodyRules, Setting};
 use crate::deadline::Deadline;
 use crate::journal::Journal;
@@ -40,7 +41,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Direction::Request => "request",
             Direction::Response => "response",
@@ -68,6 +69,8 @@ pub(super) struct Job {
     pub bodiless: bool,
     /// The response ended before its body did.
     pub broken_off: bool,
+    /// A service worker hands answers on without reading them, and Chromium then has nothing.
+    pub by_service_worker: bool,
 }
 
 impl Job {
@@ -82,12 +85,13 @@ impl Job {
             decoded_bytes: 0,
             bodiless: false,
             broken_off: false,
+            by_service_worker: false,
         }
     }
 }
 
 /// What may still be kept, by the rules and by what was kept before.
-struct Quota {
+pub(super) struct Quota {
     rules: BodyRules,
     left: AtomicU64,
 }
@@ -102,6 +106,11 @@ impl Quota {
         taken.is_err().then_some("quota")
     }
 
+    /// As [`Quota::refuses`], for `bytes` more of a body that then has `whole` of them.
+    pub(super) fn refuses_more(&self, whole: u64, bytes: u64) -> bool {
+        whole > self.rules.bytes_max || self.refuses(bytes).is_some()
+    }
+
     fn used_up(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
@@ -111,16 +120,18 @@ impl Quota {
 pub(super) struct Fetcher {
     jobs: mpsc::Sender<Job>,
     pending: Arc<watch::Sender<u64>>,
-    quota: Arc<Quota>,
+    means: Arc<Means>,
     task: JoinHandle<()>,
 }
 
-struct Means {
-    connection: Connection,
-    journal: Journal,
-    artifacts: ArtifactStore,
-    redactor: Arc<Redactor>,
-    quota: Arc<Quota>,
+/// What work on bodies needs.
+pub(super) struct Means {
+    pub connection: Connection,
+    pub journal: Journal,
+    pub artifacts: ArtifactStore,
+    pub redactor: Arc<Redactor>,
+    pub quota: Quota,
+    pub pending: Arc<watch::Sender<u64>>,
 }
 
 impl Fetcher {
@@ -128,16 +139,17 @@ impl Fetcher {
         let (jobs, queue) = mpsc::channel(WAITING_MAX);
         let pending = Arc::new(watch::channel(0).0);
         let left = AtomicU64::new(setting.bodies.session_bytes_max);
-        let quota = Arc::new(Quota { rules: setting.bodies, left });
+        let quota = Quota { rules: setting.bodies, left };
         let means = Arc::new(Means {
             connection: setting.connection.clone(),
             journal: setting.journal.clone(),
             artifacts: setting.artifacts.clone(),
             redactor: setting.redactor.clone(),
-            quota: quota.clone(),
+            quota,
+            pending: pending.clone(),
         });
-        let task = tokio::spawn(work(means, queue, pending.clone()));
-        Self { jobs, pending, quota, task }
+        let task = tokio::spawn(work(means.clone(), queue, pending.clone()));
+        Self { jobs, pending, means, task }
     }
 
     pub(super) fn pending(&self) -> watch::Receiver<u64> {
@@ -146,12 +158,12 @@ impl Fetcher {
 
     /// Queues a job; gives back the event to record when it will not be fetched.
     pub(super) fn submit(&self, job: Job) -> Option<(Context, NetworkBody)> {
-        let rules = &self.quota.rules;
+        let rules = &self.means.quota.rules;
         let omitted = match job.direction {
             _ if job.bodiless => Some("no_content"),
             direction if is_against(rules, direction, &job.media_type) => Some("policy"),
             _ if job.decoded_bytes > rules.bytes_max => Some("too_large"),
-            _ if self.quota.used_up() => Some("quota"),
+            _ if self.means.quota.used_up() => Some("quota"),
             _ => None,
         };
         if let Some(reason) = omitted {
@@ -169,10 +181,28 @@ impl Fetcher {
 
     /// Why a body that is at hand is not kept, when it is not; else its size counts as kept.
     pub(super) fn refuses(&self, direction: Direction, media_type: &str, bytes: u64) -> Option<&'static str> {
-        if is_against(&self.quota.rules, direction, media_type) {
+        if is_against(&self.means.quota.rules, direction, media_type) {
             return Some("policy");
         }
-        self.quota.refuses(bytes)
+        self.means.quota.refuses(bytes)
+    }
+
+    /// Reads a response while it runs, when its kind is kept at all.
+    pub(super) fn stream(&self, source: Source) -> Option<mpsc::Sender<Piece>> {
+        let kept = !is_against(&self.means.quota.rules, Direction::Response, &source.media_type);
+        (kept && is_text(&source.media_type)).then(|| stream::start(self.means.clone(), source))
+    }
+
+    /// The body that is being read is over; it counts as pending until it is recorded. False when none
+    /// is being read.
+    pub(super) fn ends(&self, pieces: Option<&mpsc::Sender<Piece>>) -> bool {
+        let Some(pieces) = pieces else { return false };
+        self.pending.send_modify(|pending| *pending += 1);
+        let told = pieces.try_send(Piece::End).is_ok();
+        if !told {
+            self.pending.send_modify(|pending| *pending -= 1);
+        }
+        told
     }
 
     /// Runs other slow work beside the stream of events; it counts as pending like a body.
@@ -231,6 +261,9 @@ impl Means {
         let content =
             if fetched.base64_encoded { STANDARD.decode(&text).unwrap_or_default() } else { text.into_bytes() };
         let bytes = content.len() as u64;
+        if bytes == 0 && job.by_service_worker {
+            return omitted(0, "passed_on");
+        }
         if let Some(reason) = self.quota.refuses(bytes) {
             return omitted(bytes, reason);
         }

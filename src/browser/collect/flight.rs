@@ -9,9 +9,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use storage::ids::{FrameId, RequestId, random_suffix};
+use tokio::sync::mpsc;
 
 use super::super::chromium::SessionKey;
 use super::super::handle::Page;
+use super::stream::Piece;
 
 /// Requests that may be under way at one time; further ones are counted in a gap.
 const FLIGHTS_MAX: usize = 65_536;
@@ -41,6 +43,14 @@ pub(super) struct Flight {
     pub from_memory: bool,
     /// Whether its response has no body by the rules of HTTP.
     pub bodiless: bool,
+    /// Where the pieces of a body go that is read while it runs.
+    pub pieces: Option<mpsc::Sender<Piece>>,
+    /// Whether its body could never be fetched whole.
+    pub is_event_stream: bool,
+    /// Whether its body may yet be read while it runs.
+    pub reads_along: bool,
+    /// When the head of its response came, in seconds on the browser's monotonic clock.
+    pub head_came: f64,
     /// Whether the head of a response was told.
     pub answered: bool,
     /// Goes on when its page does not.
@@ -109,6 +119,10 @@ impl Flights {
             announced: false,
             from_memory: false,
             bodiless: false,
+            pieces: None,
+            is_event_stream: false,
+            reads_along: true,
+            head_came: 0.0,
             answered: false,
             outlives_page: false,
             is_websocket: false,
@@ -120,6 +134,11 @@ impl Flights {
 
     pub(super) fn get_mut(&mut self, browser_id: &str) -> Option<&mut Flight> {
         self.by_browser_id.get_mut(browser_id)
+    }
+
+    /// How many responses are read while they run.
+    pub(super) fn streams(&self) -> usize {
+        self.by_browser_id.values().filter(|flight| flight.pieces.is_some()).count()
     }
 
     pub(super) fn id_of(&self, browser_id: &str) -> Option<RequestId> {
@@ -144,6 +163,7 @@ impl Flights {
         if std::mem::replace(&mut flight.ended, true) {
             return;
         }
+        flight.pieces = None;
         self.ended.push_back(browser_id.to_owned());
         if self.ended.len() > ENDED_MAX
             && let Some(oldest) = self.ended.pop_front()

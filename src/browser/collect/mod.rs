@@ -6,7 +6,7 @@
 //!
 //! [`attach`] follows targets, [`page`] documents and frames, [`dialog`] what stops a page,
 //! [`console`] and [`render`] console lines, [`network`] with [`sent`], [`flight`] and [`wire`] requests, [`socket`]
-//! WebSockets, [`body`] bodies, [`download`] downloads, [`outgoing`] what is on its way to the log.
+//! WebSockets, [`body`] and [`stream`] bodies, [`download`] downloads, [`outgoing`] what is on its way to the log.
 
 mod attach;
 mod body;
@@ -21,6 +21,7 @@ mod page;
 mod render;
 mod sent;
 mod socket;
+mod stream;
 mod wire;
 
 use std::collections::HashMap;

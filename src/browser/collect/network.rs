@@ -20,8 +20,14 @@ use super::super::state::InFlight;
 use super::body::{Direction, Job};
 use super::flight::Flight;
 use super::outgoing::truncated;
+use super::stream::{Piece, STREAMS_MAX, Source};
 use super::wire::{ExtraInfo, Progressed, Received, WillBeSent, remote_address, timing};
-use super::{Collector, Handled, read};
+use super::{Collector, Handled, Role, read};
+
+/// The media type of a response that is a sequence of messages.
+const EVENT_STREAM: &str = "text/event-stream";
+/// A response that still comes so long after its head is read while it runs.
+const LONG_SECONDS: f64 = 1.0;
 
 impl Collector {
     pub(super) fn network_event(&mut self, name: &str, session: &SessionKey, raw: &RawValue) -> Handled {
@@ -29,10 +35,7 @@ impl Collector {
             "requestWillBeSent" => self.request_sent(session, read(raw)?),
             "responseReceived" => self.response_received(session, read(raw)?),
             "dataReceived" => {
-                let progressed: Progressed = read(raw)?;
-                if let Some(flight) = self.flights.get_mut(&progressed.request_id) {
-                    flight.decoded_bytes += progressed.data_length;
-                }
+                self.data_received(read(raw)?);
             }
             "requestServedFromCache" => {
                 let progressed: Progressed = read(raw)?;
@@ -112,7 +115,7 @@ impl Collector {
         if let Some(page) = page.as_ref().filter(|_| !over) {
             self.request_began(page, &sent);
         }
-        self.record_request(context, &url, redirects, sent);
+        self.record_request(context, session, &url, redirects, sent);
     }
 
     fn request_began(&mut self, page: &Page, sent: &WillBeSent) {
@@ -146,6 +149,8 @@ impl Collector {
         flight.session = session.clone();
         flight.mime_type.clone_from(&response.mime_type);
         flight.answered = true;
+        flight.head_came = received.timestamp;
+        flight.is_event_stream = response.mime_type == EVENT_STREAM;
         // A preflight has no body that anybody could read.
         let preflight = flight.preflight;
         flight.bodiless = preflight || flight.method == "HEAD" || matches!(response.status, 100..200 | 204 | 205 | 304);
@@ -197,6 +202,45 @@ impl Collector {
             truncated_fields: truncated(redactor, &[("headers", headers_cut)]),
         };
         self.record(&context, &payload);
+        if response.mime_type == EVENT_STREAM {
+            self.read_along(context, &received.request_id);
+        }
+    }
+
+    fn data_received(&mut self, progressed: Progressed) {
+        let browser_id = progressed.request_id;
+        let Some(flight) = self.flights.get_mut(&browser_id) else { return };
+        flight.decoded_bytes += progressed.data_length;
+        if let Some(pieces) = &flight.pieces {
+            // With no room for it the body is cut here: its reader finds the sender gone.
+            let sent = progressed.data.is_none_or(|data| pieces.try_send(Piece::Data(data)).is_ok());
+            if !sent {
+                flight.pieces = None;
+                flight.reads_along = false;
+            }
+            return;
+        }
+        let is_long = flight.head_came > 0.0 && progressed.timestamp - flight.head_came >= LONG_SECONDS;
+        if is_long && flight.reads_along {
+            let session = flight.session.clone();
+            let context = self.flight_context(&browser_id, &session, progressed.timestamp);
+            if let Some(context) = context {
+                self.read_along(context, &browser_id);
+            }
+        }
+    }
+
+    /// Reads a response while it runs; once refused it is not asked for again.
+    fn read_along(&mut self, context: Context, browser_id: &str) {
+        let many = self.flights.streams() >= STREAMS_MAX;
+        let Some(flight) = self.flights.get_mut(browser_id) else { return };
+        flight.reads_along = false;
+        if many || flight.bodiless {
+            return;
+        }
+        let (session, media_type) = (flight.session.clone(), flight.mime_type.clone());
+        let source = Source { context, session, browser_id: browser_id.to_owned(), media_type };
+        flight.pieces = self.fetcher.stream(source);
     }
 
     fn finished(&mut self, session: &SessionKey, progressed: Progressed) {
@@ -208,6 +252,7 @@ impl Collector {
         let Some(flight) = self.flights.get_mut(&browser_id) else { return };
         flight.session = session.clone();
         let decoded_bytes = flight.decoded_bytes;
+        let told = flight.is_event_stream && self.fetcher.ends(flight.pieces.as_ref());
         let payload = NetworkFinished {
             encoded_bytes: progressed.encoded_data_length.max(0.0) as u64,
             decoded_bytes: Some(decoded_bytes),
@@ -215,7 +260,9 @@ impl Collector {
         };
         self.record(&context, &payload);
         self.flight_ended(&browser_id);
-        self.response_body(context, &browser_id, false);
+        if !told {
+            self.response_body(context, &browser_id, false);
+        }
     }
 
     /// Has the response's body fetched, unless its address says it all.
@@ -224,6 +271,8 @@ impl Collector {
         if flight.url.starts_with("data:") {
             return;
         }
+        let by_service_worker =
+            self.targets.get(&flight.session).is_some_and(|target| target.role == Role::Worker("service_worker"));
         let job = Job {
             context,
             session: flight.session.clone(),
@@ -233,6 +282,7 @@ impl Collector {
             decoded_bytes: flight.decoded_bytes,
             bodiless: flight.bodiless,
             broken_off,
+            by_service_worker,
         };
         self.fetch_body(job);
     }
@@ -253,7 +303,8 @@ impl Collector {
         };
         let document = flight.page.clone().filter(|_| flight.resource_type == "document");
         let loader_id = flight.loader_id.clone();
-        let begun = flight.answered && flight.decoded_bytes > 0;
+        let told = self.fetcher.ends(flight.pieces.as_ref());
+        let begun = !told && flight.answered && (flight.bodiless || flight.decoded_bytes > 0);
         self.record(&context, &payload);
         self.flight_ended(&browser_id);
         if begun {
@@ -296,6 +347,28 @@ impl Collector {
         }
     }
 
+    /// A new document stands in the frame. What the one before it had under way is not told of any more
+    /// when it lived in another process.
+    pub(super) fn document_left(
+        &mut self,
+        page: &Page,
+        session: &SessionKey,
+        frame_id: &FrameId,
+        loader_id: &str,
+        is_main: bool,
+    ) {
+        self.cut_off("page_left", |flight| {
+            let here = flight.page.as_ref().is_some_and(|of| of.page_id() == page.page_id());
+            let of_frame = flight.frame_id.as_ref() == Some(frame_id);
+            let coming = of_frame && flight.resource_type == "document";
+            here && flight.session == *session
+                && (is_main || of_frame)
+                && !coming
+                && !flight.loader_id.is_empty()
+                && flight.loader_id != loader_id
+        });
+    }
+
     /// Ends what is under way and `fits`: whoever would have told of its end is gone.
     pub(super) fn cut_off(&mut self, reason: &str, fits: impl Fn(&Flight) -> bool) {
         for browser_id in self.flights.under_way(fits) {
@@ -303,6 +376,7 @@ impl Collector {
             let (session, is_websocket) = (flight.session.clone(), flight.is_websocket);
             // A beacon is sent all the same; only its answer nobody hears.
             let canceled = !flight.outlives_page;
+            self.fetcher.ends(flight.pieces.as_ref());
             let Some(context) = self.flight_context(&browser_id, &session, 0.0) else { continue };
             let error = self.setting.redactor.text(reason);
             if is_websocket {

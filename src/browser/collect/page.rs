@@ -103,6 +103,7 @@ impl Collector {
         } else {
             self.record(&context, &FrameNavigated { url: clean, same_document: false });
         }
+        self.document_left(page, session, &frame_id, &frame.loader_id, is_main);
         self.change(page, |state| {
             let parent = frame.parent_id.map(FrameId::from);
             if let Some(known) = state.frame_entry(&frame_id, parent.clone(), session) {

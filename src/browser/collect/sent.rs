@@ -8,8 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use storage::event::catalog::NetworkRequest;
 use storage::event::{Context, Draft, Json, Symbol};
+use storage::ids::RequestId;
 use storage::limits::TEXT_FIELD_BYTES_MAX;
 
+use super::super::chromium::SessionKey;
 use super::Collector;
 use super::body::{Direction, Job, omit};
 use super::outgoing::{Keep, Outgoing, truncated};
@@ -34,7 +36,14 @@ fn told_body(request: &Request) -> Option<Vec<u8>> {
 }
 
 impl Collector {
-    pub(super) fn record_request(&mut self, context: Context, url: &str, redirects: Option<u64>, sent: WillBeSent) {
+    pub(super) fn record_request(
+        &mut self,
+        context: Context,
+        session: &SessionKey,
+        url: &str,
+        redirects: Option<u64>,
+        sent: WillBeSent,
+    ) {
         let redactor = self.setting.redactor.clone();
         let (headers, headers_cut) = redactor.headers(&sent.request.headers);
         let media_type = header(&sent.request.headers, "content-type").unwrap_or_default().to_owned();
@@ -45,13 +54,16 @@ impl Collector {
         let body = body.filter(|_| refused.is_none());
         let body = body.map(|body| super::body::redacted(&redactor, body, &media_type));
         let short = body.as_ref().and_then(|body| std::str::from_utf8(body).ok());
+        // A preflight is told before the request that it asks leave for as often as after it.
+        let asked_for = sent.initiator.request_id.as_deref().and_then(|id| self.flight(id, session));
+        let asked_for = asked_for.map(|flight| flight.id.clone());
         let url_cut = url.len() > TEXT_FIELD_BYTES_MAX && !url.starts_with("data:");
         let mut payload = NetworkRequest {
             url: redactor.url(url),
             method: redactor.text(crate::redact::cut(&sent.request.method, METHOD_BYTES_MAX)),
             resource_type: Symbol::fold(&sent.r#type),
             headers,
-            initiator: self.initiator(&sent.initiator),
+            initiator: self.initiator(&sent.initiator, asked_for),
             priority: (!sent.request.initial_priority.is_empty()).then(|| Symbol::fold(&sent.request.initial_priority)),
             body_bytes,
             body: short.and_then(|body| redactor.short_body(body, TEXT_FIELD_BYTES_MAX)),
@@ -78,7 +90,7 @@ impl Collector {
         }
     }
 
-    fn initiator(&self, initiator: &Initiator) -> Option<Json> {
+    fn initiator(&self, initiator: &Initiator, asked_for: Option<RequestId>) -> Option<Json> {
         if initiator.r#type.is_empty() {
             return None;
         }
@@ -93,7 +105,7 @@ impl Collector {
         if let Some(line) = line {
             shown["line"] = (line as u64).saturating_add(1).into();
         }
-        if let Some(id) = initiator.request_id.as_deref().and_then(|id| self.flights.id_of(id)) {
+        if let Some(id) = asked_for {
             shown["request_id"] = id.as_str().into();
         }
         if !frames.is_empty() {

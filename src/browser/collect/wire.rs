@@ -101,6 +101,8 @@ pub(super) struct Progressed {
     pub request_id: String,
     pub timestamp: f64,
     pub data_length: u64,
+    /// Base64, when the response is read while it runs.
+    pub data: Option<String>,
     pub encoded_data_length: f64,
     pub error_text: String,
     pub canceled: bool,

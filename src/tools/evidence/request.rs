@@ -1,10 +1,13 @@
 //! `get_network_request`: one request in full, bodies by range, from the log alone.
 
 use serde_json::{Map, Value, json};
-use storage::event::catalog::NetworkBody;
+use storage::event::catalog::{NetworkBody, NetworkChunk};
 use storage::event::{Kind, Payload, json as event_json};
 use storage::ids::RequestId;
-use storage::query::{BodyFacts, EventFilter, List as ListKind, OwnedEvent, RequestDetail, RequestRow, RequestState};
+use storage::limits::PAGE_LIMIT_MAX;
+use storage::query::{
+    BodyFacts, EventFilter, List as ListKind, Order, OwnedEvent, PageRequest, RequestDetail, RequestRow, RequestState,
+};
 
 use super::network::row_json;
 use super::paging::{self, AFTER, LIMIT, ORDER, Row, put};
@@ -182,6 +185,10 @@ fn none_recorded(row: &RequestRow, direction: &str, live: bool) -> &'static str 
 async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Map<String, Value>, Fault> {
     let row = &detail.row;
     let facts = if direction == "request" { &row.request_body } else { &row.response_body };
+    let is_kept = facts.as_ref().is_some_and(|facts| facts.omitted.is_none());
+    if direction == "response" && !is_kept && !row.is_websocket && row.frames > 0 {
+        return running_body(call, row).await;
+    }
     let Some(facts) = facts else {
         let omitted = none_recorded(row, direction, paging::is_live(call));
         return Ok(Map::from_iter([("kept".to_owned(), json!(false)), ("omitted".to_owned(), json!(omitted))]));
@@ -208,6 +215,47 @@ async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Ma
         }
     };
     out.extend(super::artifact::range(bytes, offset, facts.bytes, "auto", room)?);
+    Ok(out)
+}
+
+/// What has come of a response that has not ended, or had not when the record did.
+async fn running_body(call: &Call, row: &RequestRow) -> Result<Map<String, Value>, Fault> {
+    let filter = EventFilter {
+        session_id: Some(row.session_id.clone()),
+        kinds: Some(vec![Kind::NetworkChunk]),
+        request_id: Some(row.request_id.clone()),
+        ..EventFilter::default()
+    };
+    let filter = paging::compile(&filter)?;
+    let room = super::artifact::room(call);
+    let offset = call.arguments.integer("offset").unwrap_or(0);
+    let length = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT).min(room);
+    let (mut wanted, mut total, mut after) = (Vec::new(), 0, None);
+    loop {
+        let asked = PageRequest {
+            filter: &filter,
+            order: Order::Oldest,
+            after: after.as_deref(),
+            limit: PAGE_LIMIT_MAX,
+            owner: &call.owner,
+        };
+        let page = call.gateway.ledger.page(&asked).await?;
+        for chunk in page.items.iter().filter_map(|event| NetworkChunk::take(&event.view()).ok()) {
+            let text = chunk.text.as_str().as_bytes();
+            let missing = length.saturating_sub(wanted.len() as u64);
+            wanted.extend(slice(text, (offset + wanted.len() as u64).saturating_sub(total), missing));
+            total += text.len() as u64;
+        }
+        after = Some(page.next_cursor);
+        if !page.has_more {
+            break;
+        }
+    }
+    let mut out = Map::new();
+    out.insert("total_bytes".into(), total.into());
+    out.insert("cut".into(), true.into());
+    put(&mut out, "mime_type", row.mime_type.as_deref());
+    out.extend(super::artifact::range(wanted, offset, total, "auto", room)?);
     Ok(out)
 }
 

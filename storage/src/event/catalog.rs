@@ -343,6 +343,13 @@ events! {
 
     // ---- 50..59 network ------------------------------------------------------------------------
 
+    /// More of a response that has not ended: whole lines, from its beginning on.
+    49 "network.chunk" NetworkChunk @ 1 Telemetry {
+        /// These lines.
+        text: Clean [Sensitive],
+        /// Their length in bytes.
+        bytes: u64,
+    }
     /// A request is about to be sent.
     50 "network.request" NetworkRequest @ 1 Telemetry {
         /// Address.
@@ -437,7 +444,7 @@ events! {
         /// The body, when it was kept beside the log.
         artifact: Option<ArtifactHandle>,
         /// Why it was not kept: `policy`, `too_large`, `quota`, `no_content`, `evicted`,
-        /// `request_failed`, `page_closed`, `unavailable`.
+        /// `request_failed`, `passed_on`, `page_closed`, `unavailable`.
         omitted: Option<Symbol>,
         /// `body` when the response broke off or only its beginning was kept.
         truncated_fields: Option<Clean>,

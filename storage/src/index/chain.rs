@@ -35,7 +35,7 @@ impl Link {
     }
 }
 
-/// WebSocket frames of one chain in one block.
+/// WebSocket frames, or parts of a running response, of one chain in one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frames {
     pub first_seq: u64,

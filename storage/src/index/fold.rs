@@ -174,7 +174,7 @@ impl Fold {
                     self.lost.insert(key, lost);
                 }
             }
-            Some(Kind::WebSocketFrame) => {
+            Some(Kind::WebSocketFrame | Kind::NetworkChunk) => {
                 if let Some(request) = around.request
                     && self.chain(Space::Request, session, request).add_frame(view.seq, position)
                 {

@@ -92,7 +92,7 @@ pub struct RequestRow {
     pub decoded_bytes: Option<u64>,
     pub request_body: Option<BodyFacts>,
     pub response_body: Option<BodyFacts>,
-    /// WebSocket frames held.
+    /// WebSocket frames held, or parts of a response that were recorded while it ran.
     pub frames: u64,
 }
 

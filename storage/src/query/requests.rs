@@ -20,13 +20,14 @@ use crate::query::walk::{Sight, Walk, gather};
 /// Kinds that begin a row.
 const STARTS: [Kind; 2] = [Kind::NetworkRequest, Kind::WebSocketOpened];
 /// Kinds that the requests of a page are made of, for what is declared missing.
-const STREAM: [Kind; 10] = [
+const STREAM: [Kind; 11] = [
     Kind::NetworkRequest,
     Kind::NetworkRedirect,
     Kind::NetworkResponse,
     Kind::NetworkFinished,
     Kind::NetworkFailed,
     Kind::NetworkBody,
+    Kind::NetworkChunk,
     Kind::NetworkHeaders,
     Kind::WebSocketOpened,
     Kind::WebSocketFrame,
