@@ -343,13 +343,6 @@ events! {
 
     // ---- 50..59 network ------------------------------------------------------------------------
 
-    /// More of a response that has not ended: whole lines, from its beginning on.
-    49 "network.chunk" NetworkChunk @ 1 Telemetry {
-        /// These lines.
-        text: Clean [Sensitive],
-        /// Their length in bytes.
-        bytes: u64,
-    }
     /// A request is about to be sent.
     50 "network.request" NetworkRequest @ 1 Telemetry {
         /// Address.
@@ -484,6 +477,13 @@ events! {
     59 "websocket.closed" WebSocketClosed @ 1 Telemetry {
         /// The browser's error, when it failed.
         error: Option<Clean>,
+    }
+    /// More of a response that has not ended: whole lines, from its beginning on.
+    49 "network.chunk" NetworkChunk @ 1 Telemetry {
+        /// These lines.
+        text: Clean [Sensitive],
+        /// Their length in bytes.
+        bytes: u64,
     }
 
     // ---- 60..69 dialogs and downloads ----------------------------------------------------------
