@@ -50,7 +50,7 @@ impl Answer {
         self
     }
 
-    pub fn as_status(mut self, status: u16) -> Self {
+    pub fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }

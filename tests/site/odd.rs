@@ -36,7 +36,7 @@ pub(super) fn answer(path: &str, request: &Received) -> Option<Answer> {
         "/shared" => from_other(text(b"shared"))
             .with("Access-Control-Allow-Methods", "PUT")
             .with("Access-Control-Allow-Headers", "x-asked"),
-        "/round" => text(b"").with("Location", "/round").as_status(302),
+        "/round" => text(b"").with("Location", "/round").with_status(302),
         "/head" => text(b"head").with("X-Long", "h".repeat(HEADER_BYTES)),
         "/baked" => text(b"baked")
             .with("Set-Cookie", "one=canary-cookie-one; Path=/; HttpOnly")
