@@ -83,6 +83,7 @@ async fn a_server_writes_only_where_its_operator_allows() {
         (&of_store, "s3://audit/kept/../a".to_owned()),
         (&of_store, "s3://other/kept/a".to_owned()),
         (&of_store, "s3://audit/kept/".to_owned()),
+        (&of_store, "s3://hush-4711/kept/a".to_owned()),
         (&of_store, inside.clone()),
         (&of_files, format!("file://{outside}/a")),
         (&of_files, format!("file://{permitted}/link/a")),
