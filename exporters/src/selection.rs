@@ -235,6 +235,7 @@ mod tests {
             Draft::new(&of(Some("a-1"), None), &console("of her session, without a name")),
             Draft::new(&of(Some("b-1"), Some("bob")), &console("of bob")),
             Draft::new(&of(None, Some("ann")), &console("of ann, of no session")),
+            Draft::new(&of(None, Some("bob")), &console("of bob, of no session")),
             Draft::new(&of(None, None), &gap(5, "queue_full")),
             Draft::new(&of(Some("a-1"), Some("ann")), &gap(2, "too_large")),
             Draft::new(&of(Some("a-1"), Some("ann")), &removed),
@@ -269,7 +270,7 @@ mod tests {
         let (events, excluded, manifest) = exported(Scope::Owner("ann".into()), &all, u64::MAX);
         assert_eq!((events, excluded, manifest["retention"]["removed"].as_u64()), (6, 0, Some(7)), "{manifest}");
         let (events, _, manifest) = exported(Scope::Everything, &all, u64::MAX);
-        assert_eq!((events, manifest["gaps"]["lost"].as_u64()), (10, Some(7)));
+        assert_eq!((events, manifest["gaps"]["lost"].as_u64()), (11, Some(7)));
     }
 
     #[test]
