@@ -43,13 +43,13 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
     let transport = if config.http.is_some() { Transport::Http } else { Transport::Stdio };
     let way_in = bind(config.http).await?;
     let aside = bind(config.metrics).await?;
-    let offer = Offer::of(&config);
+    let (offer, text) = (Offer::of(&config), config.text);
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone()).map_err(|error| unavailable(error.to_string()))?;
     let (door, doorway) = watch::channel(None);
     // The handshake and the tool list do not wait for the log; the first call does.
     let client = (transport == Transport::Stdio).then(|| {
-        let serving = transport::serve_stdio(Handler::new(doorway.clone(), offer.clone()), stop.clone());
+        let serving = transport::serve_stdio(Handler::new(doorway.clone(), offer.clone(), text), stop.clone());
         tokio::spawn(serving)
     });
     let gateway = open_gateway(config, transport).await?;
@@ -57,7 +57,7 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
     follow(&gateway);
     let mut listening = Vec::new();
     if let Some(listener) = way_in {
-        listening.push(listen(&gateway, listener, Some(Handler::new(doorway, offer)), &stop));
+        listening.push(listen(&gateway, listener, Some(Handler::new(doorway, offer, text)), &stop));
     }
     if let Some(listener) = aside {
         listening.push(listen(&gateway, listener, None, &stop));

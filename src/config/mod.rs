@@ -28,6 +28,7 @@ use storage::query::CompiledFilter;
 use storage::upkeep::{Policy, Subject};
 
 use crate::blocklist::Blocklist;
+use crate::envelope::TextForm;
 pub use arguments::parse;
 pub use environment::Environment;
 pub use options::{OPTIONS, OptionFacts};
@@ -81,6 +82,8 @@ pub struct Config {
     /// Names of packs of tools to offer, and of those not to.
     pub packs: Vec<&'static str>,
     pub no_packs: Vec<&'static str>,
+    /// What clients get to read that do not ask for a form.
+    pub text: TextForm,
     pub capture_bodies: CaptureBodies,
     pub body_bytes_max: u64,
     pub session_body_bytes_max: u64,

@@ -9,6 +9,7 @@ use storage::limits::{ARTIFACT_BYTES_MAX, BALLAST_BYTES_DEFAULT, SYNC_INTERVAL_M
 use super::environment::Environment;
 pub use super::facts::{Default, Kind, OptionFacts, Reach};
 use crate::contract::facts::{EVERYTHING, PACKS_OFF, PACKS_ON};
+use crate::envelope::TextForm;
 use crate::limits::{
     ARTIFACT_QUOTA_BYTES_DEFAULT, ARTIFACT_QUOTA_BYTES_MAX, ARTIFACT_QUOTA_BYTES_MIN, BALLAST_BYTES_MAX,
     BODY_BYTES_DEFAULT, BODY_BYTES_MAX, CLOSE_TIMEOUT_DEFAULT_SECONDS, DISK_PERCENT_MAX,
@@ -93,6 +94,15 @@ pub static OPTIONS: &[OptionFacts] = &[
         default: Default::Number(RESULT_BYTES_DEFAULT as u64),
         reach: Reach::Serving,
         text: "Size of one reply on the wire, structured form and text copy together",
+    },
+    OptionFacts {
+        key: "text",
+        flag: "text",
+        variable: "BROWSER_MCP_TEXT",
+        kind: Kind::Word(TextForm::WORDS),
+        default: Default::Text("json"),
+        reach: Reach::Serving,
+        text: "What clients get to read: json is the whole envelope, compact few short lines; over HTTP /mcp?text=compact asks for one client",
     },
     OptionFacts {
         key: "operation_timeout_seconds",

@@ -18,6 +18,7 @@ use super::show::Shown;
 use super::value::Value;
 use super::{CaptureBodies, Config, ConfigError, LogFormat, LogLevel};
 use crate::blocklist::Blocklist;
+use crate::envelope::TextForm;
 
 /// The variable that names the file; the flag is `--config`.
 pub const CONFIG_VARIABLE: &str = "BROWSER_MCP_CONFIG";
@@ -226,6 +227,7 @@ impl Settled {
             lane_depth: self.size("lane_depth"),
             packs: self.words("packs"),
             no_packs: self.words("no_packs"),
+            text: TextForm::parse(self.word("text")).unwrap_or_default(),
             capture_bodies: match self.word("capture_bodies") {
                 "all" => CaptureBodies::All,
                 "none" => CaptureBodies::None,

@@ -2,9 +2,10 @@
 //!
 //! [`reply`] is the only way out: it settles outcome and retry, renders the envelope in its fixed
 //! order of keys, and bounds what goes on the wire. [`budget`] counts, [`page`] ends lists early,
-//! [`spill`] keeps large values as artifacts and leaves previews.
+//! [`spill`] keeps large values as artifacts and leaves previews, [`TextForm`] says how the text reads.
 
 pub mod budget;
+mod compact;
 mod operation;
 pub mod page;
 pub mod spill;
@@ -19,9 +20,33 @@ use operation::Told;
 use page::Ends;
 use spill::Spiller;
 
+pub use compact::Reader;
 pub use operation::{Operation, Outcome, Reference, Retry, outcome_of};
 pub use page::{CursorAfter, List};
 pub use spill::{Keep, Keeping};
+
+/// What the text of a reply is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextForm {
+    /// The envelope as JSON, beside the envelope itself.
+    #[default]
+    Json,
+    /// Lines made for a model to read, and nothing beside them.
+    Compact,
+}
+
+impl TextForm {
+    pub const WORDS: &[&str] = &["json", "compact"];
+
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "json" => Some(Self::Json),
+            "compact" => Some(Self::Compact),
+            _ => None,
+        }
+    }
+}
 
 /// What a tool found, in the contract's shape.
 pub enum Data {
@@ -47,6 +72,18 @@ pub struct Reply {
     pub data_bytes: u64,
     /// Artifacts that bounding made.
     pub kept: Vec<ArtifactHandle>,
+}
+
+impl Reply {
+    /// The reply as lines for a model, when these take no more than the envelope would have: it is within
+    /// the bound then.
+    #[must_use]
+    pub fn compact(&self, reader: Reader) -> String {
+        let text = compact::render(&self.structured, reader);
+        let costs = |text: &str| budget::json_bytes(&Value::from(text));
+        // Characters that nobody sees may grow when they are shown.
+        if costs(&text) <= weight(&self.structured) { text } else { self.text.clone() }
+    }
 }
 
 /// Renders and bounds the reply to one call. The lone caller is dispatch.

@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use axum::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, Implementation,
     InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, Tool as McpTool, ToolAnnotations,
@@ -27,8 +28,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
-use crate::contract::schema;
+use crate::contract::{ToolFacts, schema};
 use crate::dispatch;
+use crate::envelope::{Reader, TextForm};
 use crate::gateway::{Gateway, local_owner};
 use crate::tools::offer::Offer;
 use crate::tools::tool::Tool;
@@ -49,6 +51,8 @@ pub struct Handler {
     offer: Offer,
     /// The tool list, made once: it does not change while the process runs.
     listed: Arc<[McpTool]>,
+    /// The form of replies to a client that does not ask for one.
+    text: TextForm,
 }
 
 impl Handler {
@@ -57,9 +61,9 @@ impl Handler {
     /// # Panics
     /// Outside of a runtime.
     #[must_use]
-    pub fn new(gateway: watch::Receiver<Option<Gateway>>, offer: Offer) -> Self {
+    pub fn new(gateway: watch::Receiver<Option<Gateway>>, offer: Offer, text: TextForm) -> Self {
         let listed = offer.tools().iter().map(|tool| described(tool)).collect();
-        Self { gateway, entrance: Arc::default(), runtime: Handle::current(), offer, listed }
+        Self { gateway, entrance: Arc::default(), runtime: Handle::current(), offer, listed, text }
     }
 
     /// The gateway, once it is open; at once when it is. It always comes to that: a log that cannot be
@@ -70,6 +74,19 @@ impl Handler {
         let open = gateway.wait_for(Option::is_some).await;
         let open = open.ok().and_then(|gateway| gateway.clone());
         open.ok_or_else(|| ErrorData::internal_error("the server is stopping", None))
+    }
+
+    /// The form that the client's address asks for, as in `/mcp?text=compact`; else the server's.
+    fn form(&self, context: &RequestContext<RoleServer>) -> Result<TextForm, ErrorData> {
+        let Some(parts) = context.extensions.get::<Parts>() else { return Ok(self.text) };
+        let pairs = parts.uri.query().unwrap_or_default().split('&');
+        match pairs.filter_map(|pair| pair.strip_prefix("text=")).next_back() {
+            None => Ok(self.text),
+            Some(word) => TextForm::parse(word).ok_or_else(|| {
+                let words = TextForm::WORDS.join(" or ");
+                ErrorData::invalid_params(format!("text in the address of /mcp is {words}"), None)
+            }),
+        }
     }
 
     /// Starts a call: it takes its place in its session's lane before this returns, so that calls
@@ -102,9 +119,14 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.listed.to_vec()))
+        let mut tools = self.listed.to_vec();
+        if self.form(&context)? == TextForm::Compact {
+            // Who publishes a result's shape has to send results of that shape (MCP, tools, "Output Schema").
+            tools.iter_mut().for_each(|tool| tool.output_schema = None);
+        }
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -113,6 +135,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let owner = local_owner();
+        let form = self.form(&context)?;
         let gateway = self.gateway().await?;
         let Some(tool) = self.offer.find(&request.name) else {
             dispatch::unknown_tool(&gateway, owner).await;
@@ -121,7 +144,7 @@ impl ServerHandler for Handler {
         let arguments = request.arguments.unwrap_or_default();
         let call = self.begin(Box::pin(dispatch::call(gateway, tool, arguments, owner, context.ct.clone())));
         match call.await {
-            Ok(answer) => Ok(result(answer).into()),
+            Ok(answer) => Ok(result(answer, form, &tool.facts).into()),
             Err(panic) => {
                 tracing::error!(%panic, "a call ended without an answer");
                 Err(ErrorData::internal_error(
@@ -149,14 +172,22 @@ impl ServerHandler for Handler {
     }
 }
 
-fn result(answer: dispatch::Answer) -> CallToolResult {
-    let mut content = vec![ContentBlock::text(answer.reply.text)];
+fn result(answer: dispatch::Answer, form: TextForm, facts: &ToolFacts) -> CallToolResult {
+    let (text, structured) = match form {
+        TextForm::Json => (answer.reply.text, Some(answer.reply.structured)),
+        TextForm::Compact => {
+            let names_session = facts.parameters.iter().any(|parameter| parameter.name == "session_id");
+            let reader = Reader { acts: !facts.effect.read_only, names_session };
+            (answer.reply.compact(reader), None)
+        }
+    };
+    let mut content = vec![ContentBlock::text(text)];
     if let Some(image) = answer.image {
         content.push(ContentBlock::image(crate::base64(&image.bytes), image.media_type));
     }
     let mut result =
         if answer.reply.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    result.structured_content = Some(answer.reply.structured);
+    result.structured_content = structured;
     result
 }
 

@@ -15,6 +15,7 @@ mod bounds;
 mod bursts;
 mod capture;
 mod channel;
+mod compact;
 mod configuration;
 mod conformance;
 mod contract;

@@ -75,7 +75,7 @@ impl Server {
         let listens = options.http || options.arguments.iter().any(|argument| argument == "--metrics");
         let address = if listens { Some(stderr.address().await) } else { None };
         let client = match address {
-            Some(address) if options.http => connect_http(address).await,
+            Some(address) if options.http => connect_http(address, "").await,
             _ => connect_stdio(stdout, stdin, &stderr).await,
         };
         Self { client, running: Running { child, ended: false }, stderr, data: options.data, address, _room: room }
@@ -83,7 +83,12 @@ impl Server {
 
     /// Another client of a server that speaks HTTP.
     pub async fn another_client(&self) -> Client {
-        connect_http(self.address()).await
+        connect_http(self.address(), "").await
+    }
+
+    /// Another client, whose address of `/mcp` has a query.
+    pub async fn client_that_asks(&self, query: &str) -> Client {
+        connect_http(self.address(), query).await
     }
 
     /// Where it listens.
@@ -227,10 +232,10 @@ async fn connect_stdio(stdout: ChildStdout, stdin: ChildStdin, stderr: &Lines) -
     Client::new(running, wire)
 }
 
-async fn connect_http(address: SocketAddr) -> Client {
+async fn connect_http(address: SocketAddr, query: &str) -> Client {
     // A proxy of the environment has no business on loopback.
     let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("an HTTP client");
-    let config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"));
+    let config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp{query}"));
     let transport = StreamableHttpClientTransport::with_client(http, config);
     Client::new(().serve(transport).await.expect("the handshake over HTTP"), Wire::default())
 }
