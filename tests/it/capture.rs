@@ -135,3 +135,48 @@ async fn an_operation_gathers_what_it_caused() {
     }
     assert!(events.windows(2).all(|pair| pair[0]["seq"].as_u64() < pair[1]["seq"].as_u64()), "in order");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_click_caused_is_one_call_and_what_came_later_one_cursor() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let page =
+        "document.body.innerHTML = '<button id=all>All</button>'; document.querySelector('#all').onclick = () => {
+        console.log('clicked'); fetch('/redirect/1'); open('/opened.html');
+        console.error('went wrong'); setInterval(() => console.log('tick'), 100);
+    }; 1";
+    server.ok("evaluate", json!({"session_id": id, "expression": page})).await;
+    let clicked = server.ok_reply("click", json!({"session_id": id, "selector": "#all"})).await;
+    let asked = json!({"session_id": id, "operation_id": clicked.operation_id(), "limit": 500});
+    let caused = server.ok("list_events", asked).await;
+    let events = caused["events"].as_array().expect("events");
+    let with = |kind: &str, field: &str, value: &str| {
+        events.iter().any(|event| {
+            event["kind"] == kind && event["data"][field].as_str().is_some_and(|text| text.ends_with(value))
+        })
+    };
+    for (kind, field, value) in [
+        ("call.accepted", "tool", "click"),
+        ("console.message", "text", "clicked"),
+        ("console.message", "text", "went wrong"),
+        ("network.request", "url", "/redirect/1"),
+        ("call.settled", "outcome", "success"),
+    ] {
+        assert!(with(kind, field, value), "{kind} {value}: {caused:#}");
+    }
+    assert!(events.iter().any(|event| event["kind"] == "page.opened"), "{caused:#}");
+    let complete = |event: &Value| event["seq"].is_u64() && event["recorded_at"].is_string();
+    assert!(events.iter().all(complete), "each row says when and where in the log: {caused:#}");
+
+    // Timers go on; what they do after the answer belongs to no call, and is found by going on.
+    let start = server.ok("list_events", json!({"session_id": id, "limit": 1})).await;
+    let ticks = wait_for("a tick of no call", || async {
+        let after = json!({"session_id": id, "after": start["next_cursor"], "limit": 500});
+        let page = server.ok("list_events", after).await;
+        let of_none = |event: &&Value| event["data"]["text"] == "tick" && event["operation_id"].is_null();
+        page["events"].as_array().map(|events| events.iter().filter(of_none).count()).filter(|count| *count > 0)
+    })
+    .await;
+    assert!(ticks > 0);
+}

@@ -18,6 +18,7 @@ mod channel;
 mod compact;
 mod configuration;
 mod conformance;
+mod console;
 mod contract;
 mod crash;
 mod damage;

@@ -126,7 +126,7 @@ impl Collector {
 
     fn console_message(&mut self, session: &SessionKey, called: ApiCalled) {
         let context = self.script_context(session, Some(called.execution_context_id), called.timestamp);
-        let text = self.setting.redactor.bounded(&render::arguments(&called.args), TEXT_FIELD_BYTES_MAX);
+        let text = self.setting.redactor.bounded(&render::called(&called.r#type, &called.args), TEXT_FIELD_BYTES_MAX);
         let level = level_of(&called.r#type);
         let told = level >= Level::Warning || called.r#type == "trace";
         let frames = called.stack_trace.map(|stack| stack.call_frames).unwrap_or_default();

@@ -1,13 +1,18 @@
 //! Console arguments as a developer reads them.
 //!
 //! Strings stand as they are, objects as the preview the browser made, format specifiers of the first
-//! argument are applied. Nothing is asked of the page: rendering must not run its code.
+//! argument are applied. Nothing is asked of the page: rendering must not run its code. What is nested
+//! deeper than the preview goes is named, not shown.
+
+mod preview;
+mod table;
+#[cfg(test)]
+mod tests;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Levels of previews inside previews that are written out.
-const DEPTH_MAX: usize = 3;
+use preview::{Preview, failure, write_preview};
 
 /// A value in the page, as far as the browser describes it.
 #[derive(Debug, Default, Deserialize)]
@@ -19,37 +24,27 @@ pub(super) struct RemoteObject {
     pub value: Option<Value>,
     pub unserializable_value: Option<String>,
     pub description: Option<String>,
-    pub preview: Option<Preview>,
+    preview: Option<Preview>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct Preview {
-    subtype: Option<String>,
-    description: Option<String>,
-    overflow: bool,
-    properties: Vec<Property>,
-    entries: Vec<Entry>,
+/// The whole line of a call of `console`.
+pub(super) fn called(method: &str, given: &[RemoteObject]) -> String {
+    let shown = || arguments(given);
+    // Where nothing was given, the browser puts the method's name in its place.
+    let only = match given {
+        [RemoteObject { value: Some(Value::String(text)), .. }] => text.as_str(),
+        _ => "",
+    };
+    match method {
+        "assert" if only == "console.assert" => "Assertion failed".to_owned(),
+        "assert" => format!("Assertion failed: {}", shown()),
+        "clear" => "Console was cleared".to_owned(),
+        "table" => given.first().and_then(|first| table::table(first.preview.as_ref()?)).unwrap_or_else(shown),
+        _ => shown(),
+    }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Property {
-    name: String,
-    r#type: String,
-    value: Option<String>,
-    subtype: Option<String>,
-    value_preview: Option<Preview>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Entry {
-    key: Option<Preview>,
-    value: Preview,
-}
-
-/// The whole line.
+/// Values side by side, after what a format makes of them.
 pub(super) fn arguments(arguments: &[RemoteObject]) -> String {
     let mut out = String::new();
     let mut rest = arguments;
@@ -85,10 +80,9 @@ fn apply_format(out: &mut String, format: &str, arguments: &[RemoteObject]) -> u
         match (specifier, argument) {
             ('%', _) => out.push('%'),
             ('s' | 'o' | 'O', Some(argument)) => top_level(out, argument),
-            ('d' | 'i', Some(argument)) => {
-                out.push_str(&number(argument).map_or("NaN".to_owned(), |n| format!("{}", n.trunc())))
-            }
-            ('f', Some(argument)) => out.push_str(&number(argument).map_or("NaN".to_owned(), |n| n.to_string())),
+            // The browser has made numbers of what is to be one already, where that can be done.
+            ('d' | 'i' | 'f', Some(argument)) if argument.r#type == "number" => top_level(out, argument),
+            ('d' | 'i' | 'f', Some(_)) => out.push_str("NaN"),
             ('c', Some(_)) => {}
             (other, _) => {
                 // Not a specifier, or nothing left for it: it stands as written.
@@ -107,28 +101,27 @@ fn apply_format(out: &mut String, format: &str, arguments: &[RemoteObject]) -> u
     used
 }
 
-fn number(argument: &RemoteObject) -> Option<f64> {
-    match &argument.value {
-        Some(Value::Number(number)) => number.as_f64(),
-        Some(Value::String(text)) => text.trim().parse().ok(),
-        Some(Value::Bool(flag)) => Some(f64::from(u8::from(*flag))),
-        _ => None,
-    }
-}
-
 fn top_level(out: &mut String, argument: &RemoteObject) {
     match &argument.value {
         Some(Value::String(text)) => return out.push_str(text),
-        Some(value) if !value.is_null() => return out.push_str(&value.to_string()),
+        // The description of a number is how the page's language writes it.
+        Some(value) if !value.is_null() => match &argument.description {
+            Some(description) => return out.push_str(description),
+            None => return out.push_str(&value.to_string()),
+        },
         _ => {}
     }
     if let Some(text) = &argument.unserializable_value {
         return out.push_str(text);
     }
-    let described =
-        matches!(argument.subtype.as_deref(), Some("error" | "node" | "regexp" | "date" | "promise" | "proxy"));
-    match (&argument.preview, described) {
-        (Some(preview), false) => write_preview(out, preview, 0),
+    let subtype = argument.subtype.as_deref();
+    match &argument.preview {
+        Some(preview) if subtype == Some("error") => {
+            out.push_str(plain(argument));
+            failure(out, preview, argument.class_name.as_deref());
+        }
+        // Attributes and flags behind these say less than their description.
+        Some(preview) if !matches!(subtype, Some("node" | "regexp" | "date")) => write_preview(out, preview, 0),
         _ => out.push_str(plain(argument)),
     }
 }
@@ -139,124 +132,4 @@ fn plain(argument: &RemoteObject) -> &str {
     }
     let fallback = argument.class_name.as_deref().unwrap_or(&argument.r#type);
     argument.description.as_deref().unwrap_or(fallback)
-}
-
-fn write_preview(out: &mut String, preview: &Preview, depth: usize) {
-    let description = preview.description.as_deref().unwrap_or_default();
-    let list = matches!(preview.subtype.as_deref(), Some("array" | "typedarray"));
-    if depth >= DEPTH_MAX {
-        return out.push_str(description);
-    }
-    if !preview.entries.is_empty() {
-        out.push_str(description);
-        out.push_str(" {");
-        for (position, entry) in preview.entries.iter().enumerate() {
-            separate(out, position);
-            if let Some(key) = &entry.key {
-                write_preview(out, key, depth + 1);
-                out.push_str(" => ");
-            }
-            write_preview(out, &entry.value, depth + 1);
-        }
-        return close(out, preview.overflow, '}');
-    }
-    let simple = preview.properties.is_empty() && !list && description != "Object";
-    if simple {
-        return out.push_str(description);
-    }
-    if !list && !description.is_empty() && description != "Object" {
-        out.push_str(description);
-        out.push(' ');
-    }
-    out.push(if list { '[' } else { '{' });
-    for (position, property) in preview.properties.iter().enumerate() {
-        separate(out, position);
-        if !(list && property.name.bytes().all(|byte| byte.is_ascii_digit())) {
-            out.push_str(&property.name);
-            out.push_str(": ");
-        }
-        write_property(out, property, depth);
-    }
-    close(out, preview.overflow, if list { ']' } else { '}' });
-}
-
-fn separate(out: &mut String, position: usize) {
-    if position > 0 {
-        out.push_str(", ");
-    }
-}
-
-fn close(out: &mut String, overflow: bool, bracket: char) {
-    if overflow {
-        out.push_str(", ...");
-    }
-    out.push(bracket);
-}
-
-fn write_property(out: &mut String, property: &Property, depth: usize) {
-    if let Some(preview) = &property.value_preview {
-        return write_preview(out, preview, depth + 1);
-    }
-    let value = property.value.as_deref().unwrap_or_default();
-    match property.r#type.as_str() {
-        "string" => {
-            out.push('"');
-            out.push_str(value);
-            out.push('"');
-        }
-        "function" if value.is_empty() => out.push_str("function"),
-        "object" if value.is_empty() => out.push_str(property.subtype.as_deref().unwrap_or("Object")),
-        "accessor" => out.push_str("(...)"),
-        _ => out.push_str(value),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn line(values: Value) -> String {
-        let parsed: Vec<RemoteObject> = serde_json::from_value(values).expect("the test writes remote objects");
-        arguments(&parsed)
-    }
-
-    #[test]
-    fn primitives_stand_as_they_are() {
-        let text = line(json!([
-            {"type": "string", "value": "100%"}, {"type": "number", "value": 1.5}, {"type": "boolean", "value": false},
-            {"type": "undefined"}, {"type": "object", "subtype": "null", "value": null},
-            {"type": "number", "unserializableValue": "NaN", "description": "NaN"},
-            {"type": "bigint", "unserializableValue": "12n"}, {"type": "symbol", "description": "Symbol(a)"}
-        ]));
-        assert_eq!(text, "100% 1.5 false undefined null NaN 12n Symbol(a)");
-    }
-
-    #[test]
-    fn format_specifiers_take_their_arguments() {
-        let text = line(json!([
-            {"type": "string", "value": "%c%s is %d of %i, %f%% %x %s"}, {"type": "string", "value": "color: red"},
-            {"type": "string", "value": "it"}, {"type": "number", "value": 4.9}, {"type": "string", "value": "x"},
-            {"type": "number", "value": 0.5}, {"type": "string", "value": "last"}, {"type": "string", "value": "more"}
-        ]));
-        assert_eq!(text, "it is 4 of NaN, 0.5% %x last more");
-    }
-
-    #[test]
-    fn previews_show_two_levels() {
-        let text = line(json!([
-            {"type": "object", "description": "Object", "preview": {"type": "object", "description": "Object", "overflow": true,
-                "properties": [{"name": "a", "type": "number", "value": "1"}, {"name": "b", "type": "string", "value": "x"},
-                    {"name": "c", "type": "object", "value": "Array(2)", "subtype": "array"}]}},
-            {"type": "object", "subtype": "array", "description": "Array(2)", "preview": {"type": "object", "subtype": "array",
-                "description": "Array(2)", "properties": [{"name": "0", "type": "number", "value": "1"}, {"name": "1", "type": "undefined", "value": "undefined"}]}},
-            {"type": "object", "subtype": "map", "description": "Map(1)", "preview": {"type": "object", "subtype": "map", "description": "Map(1)",
-                "entries": [{"key": {"type": "string", "description": "k"}, "value": {"type": "number", "description": "2"}}]}},
-            {"type": "object", "subtype": "error", "description": "Error: no\n    at f (a.js:1:2)", "preview": {"description": "Error"}}
-        ]));
-        assert_eq!(
-            text,
-            "{a: 1, b: \"x\", c: Array(2), ...} [1, undefined] Map(1) {k => 2} Error: no\n    at f (a.js:1:2)"
-        );
-    }
 }

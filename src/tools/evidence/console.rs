@@ -107,7 +107,8 @@ fn message(view: &EventView<'_>) -> Map<String, Value> {
 
 /// Equal neighbours become one row, with how often and up to where.
 fn fold(rows: impl Iterator<Item = Row>) -> Vec<Row> {
-    const SAME: [&str; 5] = ["type", "level", "text", "tab_id", "location"];
+    // Texts that were cut are equal only when the kept wholes are.
+    const SAME: [&str; 8] = ["type", "level", "text", "tab_id", "location", "source", "text_bytes", "text_artifact"];
     let mut folded: Vec<Row> = Vec::new();
     for row in rows {
         match folded.last_mut() {
