@@ -44,7 +44,7 @@ fn previews_show_what_they_hold() {
     ]));
     assert_eq!(
         text,
-        "{a: 1, b: \"x\", c: Array(2), ...} [1, undefined] Map(1) {k => 2} Error: no\n    at f (a.js:1:2)"
+        "{a: 1, b: \"x\", c: Array(2), ...} [1, undefined] Map(1) {\"k\" => 2} Error: no\n    at f (a.js:1:2)"
     );
 }
 
