@@ -85,6 +85,7 @@ async fn a_hundred_megabytes_are_kept_and_the_reply_stays_small() {
         .await;
     assert!(reply.wire_bytes > 0 && reply.wire_bytes <= 1 << 20, "{} bytes on the wire", reply.wire_bytes);
     let handle = reply.data()["result_artifact"].as_str().expect("the whole is kept").to_owned();
+    assert_eq!(reply.structured["operation"]["artifacts"], json!([{"handle": handle}]));
     assert_eq!(reply.data()["result_bytes"], BYTES);
     whole_is_reachable(&server, &handle, BYTES, "y").await;
     evaluate(&server, &session_id, &format!("console.log('z'.repeat({BYTES})); console.log('after'); 1")).await;
