@@ -26,6 +26,9 @@ const CANDIDATES_MAX: usize = 5;
 /// Pauses between two looks at a document that changes all the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
+/// Why an element that was seen again and again was never reached.
+const REPLACED: &str = "detached: the page replaces it faster than it can be reached";
+
 /// An element in the hands of its frame's kit.
 #[derive(Debug, Clone)]
 pub(super) struct Element {
@@ -43,6 +46,8 @@ pub(super) struct Matches {
     pub(super) visible: u64,
     pub(super) ids: Vec<u64>,
     pub(super) value: Option<Value>,
+    /// Something matched, and went before it could be held.
+    pub(super) vanished: bool,
 }
 
 /// One of several matches, so that whoever asked can tell them apart.
@@ -64,14 +69,18 @@ impl Page {
     pub(super) async fn element(&self, selector: &str, then: &Value, deadline: Deadline) -> Result<Element, PageError> {
         let locator = parse(selector)?;
         let shown = || cut(selector, SELECTOR_SHOWN_BYTES_MAX);
-        let mut missed = false;
+        let (mut missed, mut vanished) = (false, false);
+        let absent = |vanished: bool| match vanished {
+            true => PageError::not_actionable(selector, REPLACED),
+            false => PageError::NotFound { selector: shown() },
+        };
         loop {
             let walked = self.matches(selector, &locator, Some(then), false, deadline).await;
             let found = match walked {
                 Ok(found) => found,
                 // The time ran out over one more look for what was not there before.
                 Err(KitError::Page(PageError::Timeout)) if missed => {
-                    return Err(PageError::NotFound { selector: shown() });
+                    return Err(absent(vanished));
                 }
                 Err(KitError::Page(error)) => return Err(error),
                 Err(KitError::Lost) => {
@@ -81,9 +90,10 @@ impl Page {
             };
             match (found.count, found.ids.first()) {
                 (0, _) => {
-                    missed = true;
-                    if self.at_rest(&found.frame_id, deadline).await? || deadline.passed() {
-                        return Err(PageError::NotFound { selector: shown() });
+                    (missed, vanished) = (true, found.vanished);
+                    let rests = self.at_rest(&found.frame_id, deadline).await?;
+                    if rests || deadline.passed() {
+                        return Err(absent(vanished && deadline.passed()));
                     }
                 }
                 (1, Some(id)) => {
@@ -126,12 +136,12 @@ impl Page {
         deadline: Deadline,
     ) -> Result<Matches, KitError> {
         let main_frame_id = self.state().main_frame_id.clone();
-        let mut walk = Walk { frame_id: main_frame_id, roots: None, steps: &locator.steps };
+        let mut walk = Walk { frame_id: main_frame_id, roots: None, steps: &locator.steps, vanished: false };
         while let Some(first) = walk.steps.first() {
             match first {
                 Step::Reference { number } => {
                     let (frame_id, id) = self.referenced(*number, deadline).await?;
-                    walk = Walk { frame_id, roots: Some(vec![id]), steps: &walk.steps[1..] };
+                    walk = Walk { frame_id, roots: Some(vec![id]), steps: &walk.steps[1..], vanished: false };
                 }
                 Step::Role(query) => {
                     if let Some(done) = self.walk_role(selector, &mut walk, query, deadline).await? {
@@ -160,7 +170,8 @@ impl Page {
         deadline: Deadline,
     ) -> Result<Matches, KitError> {
         let ids = walk.roots.unwrap_or_default();
-        let mut found = Matches { frame_id: walk.frame_id, count: ids.len() as u64, visible: 0, ids, value: None };
+        let Walk { frame_id, vanished, .. } = walk;
+        let mut found = Matches { frame_id, count: ids.len() as u64, visible: 0, ids, value: None, vanished };
         if count_visible {
             let states = self.act_each(&found.frame_id, &found.ids, &json!({ "action": "state" }), deadline).await?;
             found.visible = states.iter().filter(|state| state["visible"] == true).count() as u64;

@@ -27,6 +27,8 @@ pub(super) struct Walk<'a> {
     /// `None`: the frame's whole document.
     pub(super) roots: Option<Vec<u64>>,
     pub(super) steps: &'a [Step],
+    /// Something matched a role, and went before it could be held.
+    pub(super) vanished: bool,
 }
 
 /// Looks for what has taken the place of an element that went between being found and being held.
@@ -73,7 +75,7 @@ impl Page {
         if last || answer["several"] == true {
             let visible = answer["visible"].as_u64().unwrap_or(0);
             let value = answer.get("value").cloned();
-            return Ok(Some(Matches { frame_id: walk.frame_id.clone(), count, visible, ids, value }));
+            return Ok(Some(Matches { frame_id: walk.frame_id.clone(), count, visible, ids, value, vanished: false }));
         }
         if count > ids.len() as u64 {
             return Err(too_many(selector, usize::try_from(count).unwrap_or(usize::MAX)));
@@ -125,6 +127,7 @@ impl Page {
             }
         }
         walk.steps = &walk.steps[1..];
+        walk.vanished = ids.is_empty() && !nodes.is_empty();
         if nodes.len() <= SCOPES_MAX {
             walk.roots = Some(ids);
             return Ok(None);
@@ -134,7 +137,7 @@ impl Page {
         }
         let states = self.act_each(&frame_id, &ids, &json!({ "action": "state" }), deadline).await?;
         let visible = states.iter().filter(|state| state["visible"] == true).count() as u64;
-        Ok(Some(Matches { frame_id, count: nodes.len() as u64, visible, ids, value: None }))
+        Ok(Some(Matches { frame_id, count: nodes.len() as u64, visible, ids, value: None, vanished: false }))
     }
 
     /// The browser's numbers of the nodes below the walk's roots that `query` matches.

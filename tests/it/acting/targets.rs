@@ -127,4 +127,10 @@ async fn an_element_that_is_replaced_all_the_time_is_found_as_it_is_now() {
         }
     }
     bench.ok("fill", json!({"selector": "role=textbox[name=\"Name\"]", "value": "a", "timeout": 10000})).await;
+    // In a document whose names take longer to work out than an element lives, it is not said to be absent.
+    let long = "document.body.insertAdjacentHTML('beforeend', '<p>text <b>b</b></p>'.repeat(3000)); 1";
+    bench.value(long).await;
+    let asked = json!({"key": "a", "selector": "role=button[name=\"Save\"]", "timeout": 1500});
+    let reply = bench.server.call("press_key", bench.with_session(asked)).await;
+    assert_ne!(reply.code(), "ELEMENT_NOT_FOUND", "{}", reply.structured);
 }
