@@ -1,3 +1,5 @@
+//! What a model gets to read, word for word, and that nothing a page wrote makes a line of its own.
+
 use proptest::prelude::*;
 use serde_json::json;
 
