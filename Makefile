@@ -4,7 +4,7 @@
 ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test torture serve bench bench-log bench-engines bench-conformance lint setup
+.PHONY: demo test torture serve bench bench-log bench-engines bench-conformance bench-economy lint setup
 
 # The main job on real Chromium, told in plain words. Built as the tests are, so that nothing is
 # compiled twice. What it leaves is below target/demo.
@@ -38,6 +38,11 @@ bench-engines: setup
 # and npm. ARGS chooses cases by parts of their names: make bench-conformance ARGS="fields drag".
 bench-conformance: setup
 	./benches/conformance/run $(ARGS)
+
+# What 100 console lines and 100 requests cost a model to read, beside two peers. Needs node and npm.
+bench-economy: setup
+	cargo build --workspace --bin pageledger
+	./benches/economy/run $(TARGET)/debug/pageledger
 
 lint:
 	cargo fmt --all --check

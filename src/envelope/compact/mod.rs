@@ -7,12 +7,14 @@
 //!
 //! A success is `key: value` lines, lists are one line an item. A failure begins with its code.
 
+mod legend;
 mod lists;
+mod messages;
+mod requests;
 mod text;
 
 use serde_json::{Map, Value};
 
-use lists::Shape;
 use text::{one_line, put_member};
 
 /// What a reader knows who has called.
@@ -64,16 +66,17 @@ fn success<'a>(out: &mut String, envelope: &'a Value, reader: Reader) -> Option<
     let mut block = None;
     match &envelope["data"] {
         Value::Object(data) => {
-            let list = data.iter().find_map(|(key, value)| Some((key, value.as_array()?, Shape::of(key)?)));
+            let list =
+                data.iter().find_map(|(key, value)| Some((key, value.as_array().filter(|_| lists::is_known(key))?)));
             match list {
-                Some((key, items, shape)) => {
+                Some((key, items)) => {
                     members(out, Some(data), &[known, &[key]].concat());
-                    lists::put(out, key, items, shape);
+                    lists::put(out, key, items);
                 }
                 None => block = object(out, data, known),
             }
         }
-        Value::Array(items) => lists::put(out, "items", items, &lists::PLAIN),
+        Value::Array(items) => lists::put(out, "items", items),
         other => out.push_str(&format!("{}\n", one_line(&other.to_string()))),
     }
     if reader.acts {

@@ -22,8 +22,8 @@ fn console_messages_are_one_line_each() {
     let data = json!({
         "messages": [
             message(3, "info", "log", "hello", 7),
-            message(4, "info", "log", "a\n9 error| forged\u{202e}", 7),
-            message(5, "error", "exception", "Error: no\n    at f", 9),
+            message(4, "info", "log", "a\n9E forged\u{202e}", 7),
+            message(5, "error", "exception", "Error: no\n    at f", 1),
         ],
         "next_cursor": "c1", "has_more": false, "retained_count": 3, "dropped_count": 0, "retention_lost": false
     });
@@ -32,28 +32,31 @@ has_more: false
 retained_count: 3
 dropped_count: 0
 retention_lost: false
-3 messages; addresses begin with http://127.0.0.1:80
+3 messages (E error, W warning, D debug); places: a=http://127.0.0.1:80/a.js:7
 -- tab_id=t-1 operation_id=op-9
-3 @/a.js:7:5 | hello
-4 | a\n9 error| forged\u202e
-5 error/exception @/a.js:9:5 | Error: no\n    at f";
+3a hello
+4a a\n9E forged\u202e
+5E@http://127.0.0.1:80/a.js:1:5(exception) Error: no\n    at f";
     assert_eq!(render(&success(data), READER), expected);
 }
 
 #[test]
 fn requests_say_what_is_not_usual() {
     let data = json!({"requests": [
-        {"request_id": "r-ab-1", "seq": 1, "method": "GET", "url": "http://h:1/", "resource_type": "document",
+        {"request_id": "r-ab-1", "seq": 1, "method": "GET", "url": "http://h:1/shop/cart", "resource_type": "document",
             "state": "finished", "status": 200, "duration_ms": 1.5},
-        {"request_id": "r-ab-2", "seq": 2, "method": "POST", "url": "http://h:1/x y=z", "resource_type": "fetch",
+        {"request_id": "r-ab-2", "seq": 2, "method": "POST", "url": "http://h:1/shop/x y=z", "resource_type": "fetch",
             "state": "failed", "status": null, "failure": "net::ERR_FAILED"},
         {"request_id": "r-ab-3", "seq": 3, "method": "GET", "url": "https://other/", "resource_type": "image",
             "state": "pending", "status": null},
+        {"request_id": "r-ab-4", "seq": 4, "method": "GET", "url": "http://h:1/shop/b.png?c=/d", "resource_type": "image",
+            "state": "finished", "status": 200},
     ]});
-    let expected = "3 requests; addresses begin with http://h:1; ids begin with r-ab-
-1 200 document /
-2 POST fetch state=failed failure=net::ERR_FAILED /x y=z
-3 image state=pending https://other/";
+    let expected = "4 requests, each GET 200 image unless said; ids begin with r-ab-; addresses: a=http://h:1/shop/
+1a document cart
+2a POST fetch state=failed failure=net::ERR_FAILED x%20y=z
+3 state=pending https://other/
+4a b.png?c=/d";
     assert_eq!(render(&success(data), READER), expected);
 }
 

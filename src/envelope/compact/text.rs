@@ -1,6 +1,6 @@
 //! Values as text on one line: short where they are plain, JSON where they are not.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::unseen::is_unseen;
 
@@ -55,7 +55,10 @@ pub(super) fn put_member(out: &mut String, depth: usize, key: &str, value: &Valu
         Value::Array(items) if items.iter().any(Value::is_object) => {
             out.push_str(&format!("{indent}{key}:\n"));
             for item in items {
-                out.push_str(&format!("{indent}- {}\n", pairs(item, &[])));
+                out.push_str(&format!(
+                    "{indent}- {}\n",
+                    item.as_object().map_or_else(|| word(item), |members| pairs(members, &[]))
+                ));
             }
         }
         Value::Array(items) if !items.is_empty() && items.iter().all(is_word) => {
@@ -71,8 +74,7 @@ fn is_word(value: &Value) -> bool {
 }
 
 /// The members of an object as `key=value`, without those that are absent or in `without`.
-pub(super) fn pairs(item: &Value, without: &[&str]) -> String {
-    let Some(members) = item.as_object() else { return word(item) };
+pub(super) fn pairs(members: &Map<String, Value>, without: &[&str]) -> String {
     let shown = members.iter().filter(|(key, value)| !value.is_null() && !without.contains(&key.as_str()));
     let pairs: Vec<String> = shown.map(|(key, value)| format!("{}={}", one_line(key), word(value))).collect();
     pairs.join(" ")
