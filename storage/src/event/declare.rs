@@ -49,6 +49,18 @@ macro_rules! events {
             },
         )*];
 
+        /// Reads an event as its own type and writes that anew, so that a test can do so with every kind.
+        #[cfg(test)]
+        pub(in crate::event) fn written_anew(
+            view: &EventView<'_>,
+            context: &crate::event::Context,
+        ) -> Result<crate::event::Draft, DecodeError> {
+            match view.kind() {
+                $(Some(Kind::$ty) => Ok(crate::event::Draft::new(context, &$ty::take(view)?)),)*
+                None => Err(DecodeError::Kind { expected: "a known kind", found: view.kind_number }),
+            }
+        }
+
         $(
             $(#[doc = $doc])+
             #[derive(Debug, Clone, PartialEq)]

@@ -10,6 +10,8 @@ mod declare;
 pub mod field;
 pub mod json;
 pub mod removed;
+#[cfg(test)]
+mod tests;
 
 pub use catalog::{KINDS, Kind};
 pub use codec::{Context, DecodeError, Draft, EventView};
