@@ -73,7 +73,8 @@ pub struct RequestRow {
     pub mime_type: Option<String>,
     pub protocol: Option<String>,
     pub served_from: Option<String>,
-    /// Status on the wire where the page saw another: 304 when a cached copy was confirmed.
+    /// Status on the wire where the page saw another: 304 when a cached copy was confirmed, or any when
+    /// the answer was kept from the page or came after the page had gone.
     pub wire_status: Option<u64>,
     pub priority: Option<String>,
     /// The request that this one, a preflight, asked leave for.
@@ -174,8 +175,19 @@ pub(super) fn row(place: &RequestRow, chain: &Chain, events: &HashMap<u64, Owned
     row.frames = chain.frames.iter().map(|frames| frames.count).sum();
     let lived = to_end(chain).len();
     let counting = chain.links.iter().enumerate().filter(|(at, link)| *at < lived || !counts_until_end(link));
+    let (mut heads, mut last_head) = (0, None);
     for event in counting.filter_map(|(_, link)| events.get(&link.seq)) {
-        row.join(&event.view());
+        let view = event.view();
+        row.join(&view);
+        if let (Some(Kind::NetworkHeaders), Some(status)) = (view.kind(), view.get("status").and_then(ValueRef::as_u64))
+        {
+            heads += 1;
+            last_head = Some(status);
+        }
+    }
+    // Each redirect had a head of its own, which is not the answer.
+    if row.state == RequestState::Failed && row.status.is_none() && heads > row.redirects {
+        row.wire_status = last_head;
     }
     row
 }

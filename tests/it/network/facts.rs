@@ -79,8 +79,9 @@ async fn refusals_preflights_and_failures_have_names() {
         let body = super::body(&server, &id, &row, "response_body").await;
         assert_eq!((&body["kept"], &body["omitted"]), (&json!(false), &json!("request_failed")), "{end}: {body}");
     }
-    let refused = ended(&server, &id, "?unshared").await;
-    assert_eq!(refused["cors_error"], "missingalloworiginheader");
+    let refused = request(&server, &id, "?unshared", |row| row["wire_status"] == 200).await;
+    assert_eq!((&refused["cors_error"], &refused["status"]), (&json!("missingalloworiginheader"), &Value::Null));
+    assert_eq!(ended(&server, &id, "/unsafe").await["wire_status"], Value::Null);
     let round = ended(&server, &id, "/round").await;
     assert_eq!(round["redirects"], 20, "{round}");
     let chain = part(&server, &id, &round, "redirects").await;

@@ -5,6 +5,7 @@ mod bodies;
 mod ends;
 mod facts;
 mod floods;
+mod origins;
 
 use serde_json::{Value, json};
 
