@@ -70,13 +70,13 @@ fn moment(arguments: &Arguments, name: &'static str) -> Result<Option<i64>, Faul
     parsed.map(Some).ok_or_else(|| Fault::invalid_argument(name, "must be an RFC 3339 time like 2026-01-31T12:00:00Z"))
 }
 
-/// # Errors
-/// `INVALID_ARGUMENTS`, naming the argument as callers know it.
 /// Whether the session that the call names is still running.
 pub(super) fn is_live(call: &Call) -> bool {
     call.gateway.registry.find(&call.owner, call.arguments.text("session_id")).is_ok()
 }
 
+/// # Errors
+/// `INVALID_ARGUMENTS`, naming the argument as callers know it.
 pub(super) fn compile(filter: &EventFilter) -> Result<CompiledFilter, Fault> {
     filter.compile().map_err(|error| named(&error))
 }

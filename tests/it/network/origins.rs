@@ -63,7 +63,7 @@ async fn workers_and_frames_of_other_sites_have_their_bodies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_as_a_page_goes_is_followed_to_its_end() {
+async fn what_is_sent_as_a_page_goes_has_its_body_and_its_answer() {
     let site = Site::start().await;
     let server = Server::start(Options::stdio()).await;
     let id = server.launch_at(&site.url("/plain.html")).await;
