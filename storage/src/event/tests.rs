@@ -115,7 +115,16 @@ fn add_missing(known: &BTreeMap<(u16, u8), (Vec<u8>, Value)>) {
         let digits = record.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
         let event = super::json::event(&view, "log");
         let line = json!({"kind": facts.name, "version": facts.version, "event": event, "record": digits});
-        writeln!(lines, "{line}").expect("there is memory");
+        for character in line.to_string().chars() {
+            match character {
+                ' '..='~' => lines.push(character),
+                // Files are plain ASCII.
+                other => other.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                    write!(lines, "\\u{unit:04x}").expect("there is memory");
+                }),
+            }
+        }
+        lines.push('\n');
     }
     std::fs::write(path(), lines).expect("it can be written");
 }
