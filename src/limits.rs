@@ -142,6 +142,8 @@ pub const AUTH_STATE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const TAIL_LOOK_MS: u64 = 50;
 /// How long an export waits for a checkpoint that covers it.
 pub const EXPORT_CHECKPOINT_MS: u64 = 2_000;
+/// The most that `tail --lines` takes.
+pub const TAIL_LINES_MAX: usize = 100_000;
 /// One printed line of `tail` in its short form; the JSON form is whole.
 pub const TAIL_LINE_BYTES_MAX: usize = 512;
 

@@ -128,6 +128,9 @@ pub enum ExportError {
     /// The target has no file name, or one that is not UTF-8.
     #[error("{} does not name a file", path.display())]
     Target { path: PathBuf },
+    /// What stands there is a directory, a link, a device: nothing that an export replaces.
+    #[error("{} is not a regular file and is not replaced; name another", path.display())]
+    NotReplaceable { path: PathBuf },
     /// The file would grow beyond its bound.
     #[error("an export is at most {bytes_max} bytes")]
     Limit { bytes_max: u64 },
@@ -235,6 +238,8 @@ impl Export {
         options: &ExportOptions,
     ) -> Result<Self, ExportError> {
         let target = target.into();
+        // What cannot be finished is not begun: the file that stands there stays.
+        manifest::beside(&target).is_free(options.overwrite)?;
         let writer: Box<dyn FormatWriter> = match format {
             Format::Parquet => Box::new(ParquetWriter::create(&target, options)?),
             Format::Ndjson => Box::new(NdjsonWriter::create(&target, options)?),
@@ -300,6 +305,7 @@ impl Export {
         if self.spoiled {
             return Err(ExportError::Spoiled);
         }
+        let _turn = self.target.take_turn()?;
         let sealed = self.writer.seal(&self.options, &self.tally)?;
         let text = manifest::text(&self.target, self.format, &sealed, &self.tally, &surroundings, &self.options);
         let written = Written {

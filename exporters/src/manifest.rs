@@ -1,7 +1,7 @@
 //! What lies beside every exported file: enough to tell whether it is whole and what it leaves out.
 //!
-//! The manifest is written after the file has its final name, so its presence means that the export
-//! was finished; its hash ties it to that very file.
+//! The manifest is written after the file has its final name, and that of a file that is replaced goes
+//! before it is: so its presence means that the export was finished; its hash ties it to that very file.
 
 use std::io::Write as _;
 
@@ -19,10 +19,13 @@ pub const MANIFEST_VERSION: u32 = 2;
 /// A manifest is at most this long; what it lists is bounded, so it never comes near.
 const MANIFEST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
+/// The end of a manifest's name.
+pub(crate) const SUFFIX: &str = ".manifest.json";
+
 /// `<target>.manifest.json`.
 #[must_use]
 pub fn beside(target: &Destination) -> Destination {
-    target.with_suffix(".manifest.json")
+    target.with_suffix(SUFFIX)
 }
 
 pub(crate) fn write(manifest: &Destination, text: &str, overwrite: bool) -> Result<(), ExportError> {

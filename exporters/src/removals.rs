@@ -2,7 +2,8 @@
 //!
 //! What must stay true: of announcements of one place the last counts, as `storage::event::removed`
 //! says, and only when what it announces has been done. An erasure is told of only to whoever exports
-//! the whole log: to everybody else it is to look as if what was erased had never been.
+//! the whole log: to everybody else it is to look as if what was erased had never been, but no count
+//! claims to be exact.
 
 use std::collections::BTreeMap;
 
@@ -56,6 +57,8 @@ impl Removals {
     pub fn note(&mut self, event: &EventView<'_>, erasures: bool) {
         let Ok(removed) = LogRemoved::take(event) else { return };
         if removed.subject.is_some() && !erasures {
+            // Whether it concerns the selection is not told, so no count is exact any more.
+            self.exact = false;
             return;
         }
         let Some(portions) = from_json(removed.kinds.as_str()) else { return };

@@ -253,3 +253,37 @@ fn rows_beyond_one_group_make_another() {
     assert_eq!(written.gaps.len(), crate::GAPS_LISTED_MAX);
     assert_eq!(written.lost_events, 100_001);
 }
+
+#[test]
+fn of_exports_to_one_name_the_file_and_the_manifest_are_of_the_same_one() {
+    const WRITERS: usize = 4;
+    const ROUNDS: usize = 10;
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = directory.path().join("same.csv");
+    let options = ExportOptions { overwrite: true, ..options() };
+    let samples = hostile();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (target, options, samples) = (&target, &options, &samples);
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    let mut left = writer;
+                    let some = &mut |visit: crate::export::Visit<'_>| {
+                        samples.scan(&mut |event| {
+                            // Each writes another number of events.
+                            left += 1;
+                            if left > WRITERS { visit(event) } else { std::ops::ControlFlow::Continue(()) }
+                        })
+                    };
+                    export(Format::Csv, target, options, some).expect("the export succeeds");
+                }
+            });
+        }
+    });
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(directory.path().join("same.csv.manifest.json")).expect("it is there"))
+            .expect("JSON");
+    let bytes = fs::read(&target).expect("the file is there");
+    assert_eq!(manifest["sha256"], storage::audit::hex(&Sha256::digest(&bytes)), "the manifest is the file's own");
+    assert_eq!(names_in(directory.path()), ["same.csv", "same.csv.manifest.json"]);
+}

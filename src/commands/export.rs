@@ -2,11 +2,11 @@
 //!
 //! Beside a running server the export ends at the durable end that it finds when it begins to walk.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::path::Path;
 
-use exporters::{Destination, ExportError, ExportOptions, Progress, Scope, Selection, Written};
+use exporters::{Address, Destination, ExportError, ExportOptions, Progress, Scope, Selection, Written};
 use serde_json::{Map, Value, json};
 use storage::artifact::ArtifactStore;
 use storage::event::catalog::LogOpened;
@@ -17,12 +17,10 @@ use storage::log::{BlockHeader, Reader};
 use storage::query::EventFilter;
 use storage::time::rfc3339;
 
+use super::progress::ProgressLine;
 use super::session::{self, kind_bit};
 use super::{CommandError, EXIT_IO, EXIT_NOTHING_THERE, EXIT_UNAVAILABLE, EXIT_USAGE, open_log};
 use crate::config::{ExportOrder, ExportScope};
-
-/// How often progress is shown.
-const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
 /// Writes the file and tells what it holds.
 pub fn export(order: &ExportOrder, out: &mut dyn Write) -> Result<(), CommandError> {
@@ -40,15 +38,40 @@ pub fn export(order: &ExportOrder, out: &mut dyn Write) -> Result<(), CommandErr
     options.sync_interval_ms = sync_interval_ms(&reader)?;
     options.bodies = Some(ArtifactStore::open_read_only(&data_dir.join("artifacts")));
     options.audit_directory = Some(data_dir.join("audit"));
+    stays_out(&order.out, data_dir)?;
     let target = Destination::of(&order.out, &order.config.store)?;
-    let mut shown = Shown { terminal: std::io::stderr().is_terminal(), last: Instant::now(), any: false };
-    let written = selection.export(&reader, order.format, target, &options, &mut |progress| shown.show(progress));
+    let mut shown = ProgressLine::new();
+    let written =
+        selection.export(&reader, order.format, target, &options, &mut |Progress { seq, last_seq, events }| {
+            shown.show(&|| format!("{:3} %: {events} events", seq.saturating_mul(100) / last_seq.max(1)));
+        });
     shown.clear();
     let written = written?;
     if order.json {
         writeln!(out, "{}", as_json(&written))?
     } else {
         describe(&written, &selection.scope, out)?
+    }
+    Ok(())
+}
+
+/// An export is written anywhere but into the data directory, where it would replace what it reads; there
+/// `exports` is for it.
+fn stays_out(address: &Address, data_dir: &Path) -> Result<(), CommandError> {
+    let Address::File(path) = address else { return Ok(()) };
+    if path.as_os_str() == "-" {
+        let message = "an export needs a file, for its manifest lies beside it; tail --json writes to standard output";
+        return Err(CommandError::new(EXIT_USAGE, message));
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // What is not there yet is told when the file is made.
+    let (Ok(directory), Ok(data_dir)) = (directory.canonicalize(), data_dir.canonicalize()) else { return Ok(()) };
+    if directory.starts_with(&data_dir) && !directory.starts_with(data_dir.join("exports")) {
+        let message = format!(
+            "{} lies in the data directory that is exported; write elsewhere, or below its exports directory",
+            path.display()
+        );
+        return Err(CommandError::new(EXIT_USAGE, message));
     }
     Ok(())
 }
@@ -106,32 +129,6 @@ fn described(order: &ExportOrder, scope: &Scope) -> Value {
     Value::Object(present.collect::<Map<_, _>>())
 }
 
-/// Progress on a terminal, on a line that is written over.
-struct Shown {
-    terminal: bool,
-    last: Instant,
-    any: bool,
-}
-
-impl Shown {
-    fn show(&mut self, progress: Progress) {
-        if !self.terminal || self.last.elapsed() < SHOWN_EVERY {
-            return;
-        }
-        (self.last, self.any) = (Instant::now(), true);
-        let Progress { seq, last_seq, events } = progress;
-        let share = seq.saturating_mul(100) / last_seq.max(1);
-        // Nobody seeing it is no reason to stop.
-        let _ = write!(std::io::stderr(), "\r{share:3} %: {events} events");
-    }
-
-    fn clear(&self) {
-        if self.any {
-            let _ = write!(std::io::stderr(), "\r{:40}\r", "");
-        }
-    }
-}
-
 /// How the log is synced since it was last opened.
 fn sync_interval_ms(reader: &Reader) -> Result<Option<u64>, CommandError> {
     let mut millis = None;
@@ -169,7 +166,7 @@ fn describe(written: &Written, scope: &Scope, out: &mut dyn Write) -> Result<(),
     match &written.surroundings.removed {
         Some(removed) if removed.events > 0 => {
             let least = if removed.exact { "" } else { "up to " };
-            writeln!(out, "{least}{} events were removed by retention", removed.events)?;
+            writeln!(out, "{least}{} events were removed by retention or erasure", removed.events)?;
         }
         _ => {}
     }
@@ -202,7 +199,7 @@ impl From<ExportError> for CommandError {
         let message = error.to_string();
         match error {
             ExportError::Storage(error) => error.into(),
-            ExportError::Target { .. } => Self::new(EXIT_USAGE, message),
+            ExportError::Target { .. } | ExportError::NotReplaceable { .. } => Self::new(EXIT_USAGE, message),
             ExportError::Exists { .. } | ExportError::Io { .. } => Self::new(EXIT_IO, message),
             ExportError::Limit { .. }
             | ExportError::Order { .. }

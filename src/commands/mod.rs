@@ -9,6 +9,7 @@ mod doctor;
 mod erase;
 mod export;
 mod printable;
+mod progress;
 mod session;
 mod show_config;
 mod tail;

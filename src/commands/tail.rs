@@ -1,15 +1,14 @@
 //! `pageledger tail`: events as lines, oldest first, and with `--follow` as they come.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use storage::StorageError;
-use storage::event::Kind;
 use storage::ids::SessionId;
 use storage::log::{BlockHeader, Reader};
 
-use super::session::kind_bit;
 use super::{CommandError, EXIT_NOTHING_THERE, open_log, printable, session};
 use crate::config::TailOrder;
 use crate::limits::TAIL_LOOK_MS;
@@ -30,58 +29,73 @@ pub fn tail(order: &TailOrder, out: &mut dyn Write) -> Result<(), CommandError> 
         },
         None => None,
     };
-    let selection = Selection { session_id, kinds: &order.kinds, json: order.json };
-    let mut next_seq = reader.first_seq();
-    loop {
-        next_seq = selection.print(&reader, next_seq, out)?;
-        out.flush()?;
-        if !order.follow {
-            return Ok(());
-        }
+    let tail = Tail { session_id, order };
+    let mut next_seq = tail.print_last(&reader, out)?;
+    out.flush()?;
+    while order.follow && next_seq <= order.last_seq {
         wait_for(&reader, next_seq)?;
+        next_seq = tail.each_line(&reader, next_seq, &mut |line| writeln!(out, "{line}"))?;
+        out.flush()?;
     }
+    Ok(())
 }
 
 /// Which events, in which form.
-struct Selection<'a> {
+struct Tail<'a> {
     session_id: Option<SessionId>,
-    kinds: &'a [Kind],
-    json: bool,
+    order: &'a TailOrder,
 }
 
-impl Selection<'_> {
-    /// Prints the events from `from_seq` to the durable end; returns the number after that end.
-    fn print(&self, reader: &Reader, from_seq: u64, out: &mut dyn Write) -> Result<u64, CommandError> {
+impl Tail<'_> {
+    /// Prints what is there, or the last of it; returns the number after the durable end.
+    fn print_last(&self, reader: &Reader, out: &mut dyn Write) -> Result<u64, CommandError> {
+        let first_seq = reader.first_seq().max(self.order.first_seq);
+        let Some(count) = self.order.lines else {
+            return self.each_line(reader, first_seq, &mut |line| writeln!(out, "{line}"));
+        };
+        let mut last: VecDeque<String> = VecDeque::new();
+        let next_seq = self.each_line(reader, first_seq, &mut |line| {
+            if last.len() == count {
+                last.pop_front();
+            }
+            last.push_back(line);
+            Ok(())
+        })?;
+        last.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        Ok(next_seq)
+    }
+
+    /// The lines of events from `from_seq` to the durable end; returns the number after that end.
+    fn each_line(
+        &self,
+        reader: &Reader,
+        from_seq: u64,
+        take: &mut dyn FnMut(String) -> std::io::Result<()>,
+    ) -> Result<u64, CommandError> {
         // Taken before the scan: what is durable after it will be met by the next one.
-        let last_seq = reader.durable()?.last_seq;
-        let mut failed = None;
+        let durable_seq = reader.durable()?.last_seq;
+        let last_seq = durable_seq.min(self.order.last_seq);
+        let mut taken = Ok(());
         reader.scan(from_seq, &|header| self.wants(header), &mut |event| {
             if event.seq > last_seq {
                 return ControlFlow::Break(());
             }
-            if !self.kinds.is_empty() && !event.kind().is_some_and(|kind| self.kinds.contains(&kind)) {
+            if !self.order.filter.matches(event) {
                 return ControlFlow::Continue(());
             }
-            let line =
-                if self.json { printable::json_line(event, reader.log_id()) } else { printable::short_line(event) };
-            match writeln!(out, "{line}") {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            taken = take(match self.order.json {
+                true => printable::json_line(event, reader.log_id()),
+                false => printable::short_line(event),
+            });
+            if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        match failed {
-            Some(error) => Err(error.into()),
-            None => Ok(last_seq + 1),
-        }
+        taken?;
+        Ok(durable_seq + 1)
     }
 
     fn wants(&self, header: &BlockHeader) -> bool {
-        let kinds = self.kinds.iter().fold(0, |bits, kind| bits | kind_bit(*kind));
-        let session = self.session_id.is_none() || header.session_id == self.session_id;
-        session && (kinds == 0 || header.kinds & kinds != 0)
+        let of_session = self.session_id.is_none() || header.session_id == self.session_id;
+        of_session && self.order.filter.matches_block(header)
     }
 }
 

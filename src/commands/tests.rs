@@ -67,6 +67,7 @@ fn spoil(data_dir: &Path) {
 fn tail_and_export_read_beside_a_writer_and_after_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data_dir = directory.path();
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
     let log = written(data_dir);
     for round in ["running", "stopped"] {
         let all = printed(data_dir, &["tail", "--json"]).expect("tail reads");
@@ -76,12 +77,17 @@ fn tail_and_export_read_beside_a_writer_and_after_it() {
             .collect();
         let last_seq = log.health().last_seq;
         assert_eq!(seqs, (1..=last_seq).collect::<Vec<_>>(), "{round}");
+        let last: Vec<&str> = all.lines().rev().take(2).collect();
+        let two = printed(data_dir, &["tail", "--json", "--lines", "2"]).expect("tail reads");
+        assert_eq!(two.lines().rev().collect::<Vec<_>>(), last, "the last of what is there");
+        let first = printed(data_dir, &["tail", "--json", "--last-seq", "1"]).expect("tail reads");
+        assert_eq!(first.trim_end(), all.lines().next().unwrap_or_default(), "up to a number");
         let chosen = printed(data_dir, &["tail", "--session", "s-1", "--kind", "page.closed"]).expect("tail reads");
         assert_eq!(chosen.lines().count(), 2, "{round}: {chosen}");
         // Both sessions were launched as `main`; the name means the later one.
         let named = printed(data_dir, &["tail", "--session", "main"]).expect("tail reads");
         assert!(named.contains("three") && !named.contains("one"), "{round}: {named}");
-        let target = data_dir.join(format!("{round}.ndjson"));
+        let target = elsewhere.path().join(format!("{round}.ndjson"));
         let words = ["export", "--session", "s-1", "--format", "ndjson", "--json", "--out"];
         let told = printed(data_dir, &[&words[..], &[target.to_str().expect("UTF-8")]].concat()).expect("export reads");
         let told: Value = serde_json::from_str(&told).expect("the line is JSON");
@@ -101,8 +107,8 @@ fn tail_and_export_read_beside_a_writer_and_after_it() {
 #[test]
 fn what_is_not_there_and_what_is_damaged_have_their_own_exit_codes() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let data_dir = directory.path();
-    let target = data_dir.join("out.parquet");
+    let data_dir = &directory.path().join("data");
+    let target = directory.path().join("out.parquet");
     let export = ["export", "--session", "none", "--out", target.to_str().expect("UTF-8")];
     let code = |words: &[&str]| printed(data_dir, words).expect_err("there is nothing to read").code;
     assert_eq!((code(&["tail"]), code(&export)), (EXIT_NOTHING_THERE, EXIT_NOTHING_THERE));
@@ -243,4 +249,32 @@ fn doctor_makes_every_check_whatever_came_before() {
     let (code, told) = examined();
     assert_eq!(code, EXIT_DAMAGED, "{told}");
     assert!(told.contains("failed  data directory:") && told.contains("failed  chromium:"), "{told}");
+}
+
+#[test]
+fn an_export_replaces_nothing_but_files_and_nothing_that_it_reads() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (data_dir, elsewhere) = (&directory.path().join("data"), directory.path());
+    run_now(written(data_dir).close()).expect("the log closes");
+    let before = printed(data_dir, &["tail", "--json"]).expect("tail reads");
+    std::os::unix::fs::symlink("/dev/null", elsewhere.join("link")).expect("a link");
+    std::fs::create_dir(elsewhere.join("directory")).expect("a directory");
+    std::fs::write(elsewhere.join("kept"), "old").expect("a file");
+    std::fs::create_dir(elsewhere.join("kept.manifest.json")).expect("a directory");
+    let targets = ["data/log/000001.seg", "data/log/mark", "data/x", "link", "directory", "kept"];
+    for target in targets {
+        let out = elsewhere.join(target);
+        let refused = printed(data_dir, &["export", "--out", out.to_str().expect("UTF-8")]).expect_err("it is refused");
+        assert_eq!(refused.code, EXIT_USAGE, "{target}: {}", refused.message);
+    }
+    assert_eq!(printed(data_dir, &["export", "--out", "-"]).expect_err("it is no file").code, EXIT_USAGE);
+    assert_eq!(printed(data_dir, &["tail", "--json"]).expect("tail reads"), before);
+    assert_eq!(std::fs::read_to_string(elsewhere.join("kept")).expect("it stays"), "old");
+    assert!(elsewhere.join("link").is_symlink());
+    std::fs::create_dir(data_dir.join("exports")).expect("a directory");
+    for _ in 0..2 {
+        let out = data_dir.join("exports/fine.csv");
+        printed(data_dir, &["export", "--format", "csv", "--out", out.to_str().expect("UTF-8")])
+            .expect("it is written");
+    }
 }

@@ -2,20 +2,17 @@
 //! works beside a running server.
 
 use std::fs::File;
-use std::io::{IsTerminal as _, Write};
+use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use storage::audit::verify::{Finding, Problem, Progress, Report, VerifyOptions, verify as verify_directory};
 use storage::audit::{PublicKey, RawLines, SignedLine, read_public_key_of};
 use storage::time::rfc3339;
 
+use super::progress::ProgressLine;
 use super::{CommandError, EXIT_DAMAGED, EXIT_NOTHING_THERE, EXIT_USAGE, is_there};
 use crate::config::VerifyOrder;
-
-/// How often progress is shown.
-const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
 /// Prints what was found; fails with [`EXIT_DAMAGED`] when anything was.
 pub fn verify(order: &VerifyOrder, out: &mut dyn Write) -> Result<(), CommandError> {
@@ -29,8 +26,10 @@ pub fn verify(order: &VerifyOrder, out: &mut dyn Write) -> Result<(), CommandErr
     for text in &order.from {
         options.saved.extend(saved(text)?);
     }
-    let mut shown = Shown { terminal: std::io::stderr().is_terminal(), last: Instant::now(), any: false };
-    let report = verify_directory(&options, &mut |progress| shown.show(progress))?;
+    let mut shown = ProgressLine::new();
+    let report = verify_directory(&options, &mut |Progress { bytes, bytes_total, .. }| {
+        shown.show(&|| format!("{:3} % of {}", bytes * 100 / bytes_total.max(1), megabytes(bytes_total)));
+    })?;
     shown.clear();
     if order.json {
         writeln!(out, "{}", as_json(&report))?;
@@ -79,31 +78,6 @@ fn saved(text: &str) -> Result<Vec<SignedLine>, CommandError> {
         found.push(SignedLine::read(text).map_err(|what| wrong(format!("line {}: {what}", line.number)))?);
     }
     if found.is_empty() { Err(wrong("it is empty".into())) } else { Ok(found) }
-}
-
-/// Progress on a terminal, on a line that is written over.
-struct Shown {
-    terminal: bool,
-    last: Instant,
-    any: bool,
-}
-
-impl Shown {
-    fn show(&mut self, progress: Progress) {
-        if !self.terminal || self.last.elapsed() < SHOWN_EVERY {
-            return;
-        }
-        (self.last, self.any) = (Instant::now(), true);
-        let share = progress.bytes * 100 / progress.bytes_total.max(1);
-        // Nobody seeing it is no reason to stop.
-        let _ = write!(std::io::stderr(), "\r{share:3} % of {}", megabytes(progress.bytes_total));
-    }
-
-    fn clear(&self) {
-        if self.any {
-            let _ = write!(std::io::stderr(), "\r{:40}\r", "");
-        }
-    }
 }
 
 fn describe(report: &Report, directory: &Path, out: &mut dyn Write) -> Result<(), CommandError> {

@@ -6,12 +6,13 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
-use storage::event::Kind as EventKind;
 use storage::upkeep::Subject;
 
 use super::options::{Kind, OPTIONS, OptionFacts, Reach};
 use super::resolve::{Flags, resolve};
+use super::selecting::{self, Chosen};
 use super::{Command, Config, ConfigError, Environment, EraseOrder, TailOrder, auditing, exporting};
+use crate::limits::TAIL_LINES_MAX;
 
 /// What the program was asked to do. `arguments` begin with the program's own name.
 ///
@@ -114,11 +115,11 @@ fn tail_command() -> clap::Command {
         .about("Print events, oldest first; works beside a running server")
         .arg(text("session", "SESSION", "Only events of this session"))
         .arg(
-            text("kind", "KIND", "Only events of this kind, for example console.message; may be repeated")
-                .action(ArgAction::Append),
+            text("lines", "COUNT", "Only the last of what is there")
+                .value_parser(clap::value_parser!(u64).range(1..=TAIL_LINES_MAX as u64)),
         )
         .arg(switch("follow", "Go on with events as they come"));
-    with_options(command, Reach::Every)
+    with_options(selecting::arguments(command), Reach::Every)
 }
 
 fn erase_command() -> clap::Command {
@@ -148,22 +149,21 @@ fn erase(given: &ArgMatches, environment: &Environment) -> Result<Command, Confi
 
 fn tail(given: &ArgMatches, environment: &Environment) -> Result<Command, ConfigError> {
     let mut problems = Vec::new();
-    let mut kinds = Vec::new();
-    for name in given.get_many::<String>("kind").unwrap_or_default() {
-        match EventKind::from_name(name) {
-            Some(kind) => kinds.push(kind),
-            None => problems.push(format!("flag --kind: no kind of event is called {name:?}")),
-        }
-    }
+    let chosen = selecting::read(given, &mut problems);
     let config = config(given, environment).map_err(|error| problems.extend(error.problems));
-    match config {
-        Ok(config) if problems.is_empty() => Ok(Command::Tail(TailOrder {
-            config,
-            session: word(given, "session").map(str::to_owned),
-            kinds,
-            follow: given.get_flag("follow"),
-            json: given.get_flag("json"),
-        })),
+    match (config, chosen) {
+        (Ok(config), Some(Chosen { filter, first_seq, last_seq })) if problems.is_empty() => {
+            Ok(Command::Tail(TailOrder {
+                config,
+                session: word(given, "session").map(str::to_owned),
+                filter,
+                first_seq,
+                last_seq,
+                lines: given.get_one::<u64>("lines").and_then(|lines| usize::try_from(*lines).ok()),
+                follow: given.get_flag("follow"),
+                json: given.get_flag("json"),
+            }))
+        }
         _ => Err(ConfigError { problems }),
     }
 }

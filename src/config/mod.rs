@@ -12,6 +12,7 @@ mod exporting;
 mod facts;
 pub mod options;
 mod resolve;
+mod selecting;
 mod show;
 mod value;
 
@@ -161,8 +162,11 @@ pub enum ExportScope {
 pub struct TailOrder {
     pub config: Config,
     pub session: Option<String>,
-    /// Empty: all kinds.
-    pub kinds: Vec<storage::event::Kind>,
+    pub filter: CompiledFilter,
+    pub first_seq: u64,
+    pub last_seq: u64,
+    /// Of what is there, so many at most: the last ones.
+    pub lines: Option<usize>,
     pub follow: bool,
     pub json: bool,
 }

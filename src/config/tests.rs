@@ -180,7 +180,8 @@ fn commands_are_told_apart() {
     }
     match asked("tail --kind console.message --kind gap --follow", &nothing) {
         Ok(Command::Tail(order)) => {
-            assert_eq!(order.kinds, [storage::event::Kind::ConsoleMessage, storage::event::Kind::Gap]);
+            let kinds = order.filter.filter().kinds.as_deref();
+            assert_eq!(kinds, Some(&[storage::event::Kind::ConsoleMessage, storage::event::Kind::Gap][..]));
             assert!(order.follow && order.session.is_none());
         }
         other => panic!("{other:?}"),
@@ -199,8 +200,8 @@ fn commands_are_told_apart() {
     assert!(problems("tail --kind no.such", &nothing)[0].contains("no.such"));
     assert!(problems("export --session s1", &nothing)[0].contains("--out"));
     assert!(problems("export --session s1 --owner ann --out /f", &nothing)[0].contains("cannot be used with"));
-    let wrong = "export --kind no.such --since noon --url ( --first-seq 9 --last-seq 8 --out s3://Bucket/x";
-    for named in ["no.such", "--since", "--url", "--first-seq", "--out"] {
+    let wrong = "export --kind no.such --since noon --url-filter ( --first-seq 9 --last-seq 8 --out s3://Bucket/x";
+    for named in ["no.such", "--since", "--url-filter", "--first-seq", "--out"] {
         assert!(problems(wrong, &nothing).iter().any(|problem| problem.contains(named)), "{named}");
     }
     assert!(problems("tail --http 127.0.0.1:1", &nothing)[0].contains("--http"));

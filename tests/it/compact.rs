@@ -36,7 +36,10 @@ async fn a_client_asks_for_it_in_its_address() {
     assert!(reader.tools().await.iter().all(|tool| tool.output_schema.is_none()));
     assert!(server.client().tools().await.iter().all(|tool| tool.output_schema.is_some()));
     let id = server.launch_at(&site.url("/console.html")).await;
-    let messages = walk::console_with(&server, &id, "thrown later").await;
+    walk::console_with(&server, &id, "thrown later").await;
+    // Then nothing comes between two readings.
+    server.ok("close_session", json!({"session_id": id})).await;
+    let messages = walk::console(&server, &id).await;
     let text = compact(&reader, "list_console_messages", json!({"session_id": id, "limit": 500})).await;
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).skip(1).collect();
     assert_eq!(rows.len(), messages.len(), "{text}");

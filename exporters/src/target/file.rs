@@ -3,7 +3,8 @@
 //! What must stay true: bytes go to a hidden temporary name in the same directory, are synced, and
 //! only then get the final name, followed by a sync of the directory. The temporary file is locked
 //! while its writer lives, so that the next export to the same name can tell a leftover of a killed
-//! process from the work of a living one, and removes only the leftover.
+//! process from the work of a living one, and removes only the leftover. Nothing but a regular file is
+//! ever replaced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use storage::ids::random_suffix;
 
+use super::Destination;
 use crate::export::ExportError;
+use crate::manifest;
 
 /// Bytes gathered before they are given to the operating system.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -36,9 +39,7 @@ impl FilePlace {
             .file_name()
             .and_then(|name| name.to_str())
             .ok_or_else(|| ExportError::Target { path: target.to_owned() })?;
-        if !overwrite && fs::symlink_metadata(target).is_ok() {
-            return Err(ExportError::Exists { path: target.to_owned() });
-        }
+        is_free(target, overwrite)?;
         let directory = directory_of(target);
         remove_leftovers(directory, name);
         let random = random_suffix(TEMPORARY_RANDOM_LENGTH);
@@ -99,8 +100,37 @@ impl FilePlace {
                 Err(_) => {}
             }
         }
+        is_free(&self.target, self.overwrite)?;
+        // A manifest that is there belongs to the file that goes now.
+        let manifest = Destination::File(self.target.clone()).with_suffix(manifest::SUFFIX);
+        if let (true, Destination::File(manifest)) = (self.overwrite, manifest) {
+            match fs::remove_file(&manifest) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(io_error("remove", &manifest)(error));
+                }
+                _ => {}
+            }
+        }
         fs::rename(&self.temporary, &self.target).map_err(io_error("rename", &self.temporary))
     }
+}
+
+/// Whether the name may be taken: it is free, or a regular file that may be replaced.
+pub(super) fn is_free(path: &Path, overwrite: bool) -> Result<(), ExportError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) if !overwrite => Err(ExportError::Exists { path: path.to_owned() }),
+        Ok(found) if !found.is_file() => Err(ExportError::NotReplaceable { path: path.to_owned() }),
+        // What is wrong with the name shows when it is taken.
+        _ => Ok(()),
+    }
+}
+
+/// Waits until nobody else takes names in the directory; until the lock is dropped it stays so.
+pub(super) fn take_turn(path: &Path) -> Result<File, ExportError> {
+    let directory = directory_of(path);
+    let opened = File::open(directory).map_err(io_error("open", directory))?;
+    opened.lock().map_err(io_error("lock", directory))?;
+    Ok(opened)
 }
 
 impl Write for FilePlace {

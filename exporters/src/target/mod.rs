@@ -69,6 +69,22 @@ impl Destination {
         }
     }
 
+    /// Whether an export may take the name; of an object the store says so later.
+    pub(crate) fn is_free(&self, overwrite: bool) -> Result<(), ExportError> {
+        match self {
+            Self::File(path) => file::is_free(path, overwrite),
+            Self::Object(_) => Ok(()),
+        }
+    }
+
+    /// Exports to one directory take their names one after the other, each with its manifest.
+    pub(crate) fn take_turn(&self) -> Result<Option<std::fs::File>, ExportError> {
+        match self {
+            Self::File(path) => file::take_turn(path).map(Some),
+            Self::Object(_) => Ok(None),
+        }
+    }
+
     /// Takes back what was written there. Best effort: whoever calls has an error to tell already.
     pub(crate) fn remove(&self) {
         match self {
@@ -119,6 +135,8 @@ pub(crate) struct Target {
     bytes: u64,
     bytes_max: u64,
     over_limit: bool,
+    /// The operating system's number of the error that a write met.
+    refused: Option<i32>,
 }
 
 impl Target {
@@ -127,7 +145,7 @@ impl Target {
             Destination::File(path) => Place::File(FilePlace::create(path, overwrite)?),
             Destination::Object(place) => Place::Object(ObjectUpload::create(place, overwrite)?),
         };
-        Ok(Self { place, digest: Sha256::new(), bytes: 0, bytes_max, over_limit: false })
+        Ok(Self { place, digest: Sha256::new(), bytes: 0, bytes_max, over_limit: false, refused: None })
     }
 
     /// Makes the bytes durable under the final name; returns length and SHA-256.
@@ -156,7 +174,7 @@ impl Target {
             return Some(ExportError::Limit { bytes_max: self.bytes_max });
         }
         match &mut self.place {
-            Place::File(_) => None,
+            Place::File(file) => self.refused.map(|number| file.error("write", io::Error::from_raw_os_error(number))),
             Place::Object(upload) => upload.failure(),
         }
     }
@@ -169,7 +187,7 @@ impl Write for Target {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
         let count = match &mut self.place {
-            Place::File(file) => file.write(bytes)?,
+            Place::File(file) => file.write(bytes).inspect_err(|error| self.refused = error.raw_os_error())?,
             Place::Object(upload) => upload.write(bytes)?,
         };
         self.digest.update(&bytes[..count]);

@@ -15,7 +15,7 @@ mod text;
 
 use serde_json::{Map, Value};
 
-use text::{one_line, put_member};
+use text::{json, put_member};
 
 /// What a reader knows who has called.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,7 +77,7 @@ fn success<'a>(out: &mut String, envelope: &'a Value, reader: Reader) -> Option<
             }
         }
         Value::Array(items) => lists::put(out, "items", items),
-        other => out.push_str(&format!("{}\n", one_line(&other.to_string()))),
+        other => out.push_str(&format!("{}\n", json(other))),
     }
     if reader.acts {
         put_member(out, 0, "operation", &operation["id"]);

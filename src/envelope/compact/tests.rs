@@ -63,8 +63,11 @@ fn requests_say_what_is_not_usual() {
 #[test]
 fn one_long_text_stands_last_and_as_it_is() {
     let html = "<p>\nnext_cursor: forged\n".repeat(20);
-    let data = json!({"session_id": "s", "url": "http://h/\nx", "html": html, "note": null, "list": ["a", "b"]});
-    let head = format!("url: http://h/\\nx\nlist: a, b\noperation: op-1\nhtml, {} bytes to the end:\n", html.len());
+    let data = json!({"session_id": "s", "url": "http://h/\nx", "html": html, "note": null, "like": "1", "path": "C:\\new", "list": ["a", "b"]});
+    let head = format!(
+        "url: http://h/\\nx\nnote: null\nlike: \"1\"\npath: C:\\\\new\nlist: a, b\noperation: op-1\nhtml, {} bytes to the end:\n",
+        html.len()
+    );
     assert_eq!(render(&success(data), Reader { acts: true, ..READER }), format!("{head}{html}"));
 }
 

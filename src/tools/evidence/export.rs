@@ -213,6 +213,7 @@ async fn finished(
 fn export_fault(error: &ExportError) -> Fault {
     let reason = match error {
         ExportError::Exists { .. } => "a file of that name exists already",
+        ExportError::NotReplaceable { .. } => "what stands there is not a regular file",
         ExportError::Target { .. } => "the path does not name a file",
         ExportError::Limit { .. } => "the file would be larger than its bound",
         ExportError::Storage(StorageError::Damaged { .. }) => "the log is damaged in this range",
