@@ -6,9 +6,9 @@
 //! process from the work of a living one, and removes only the leftover. Nothing but a regular file is
 //! ever replaced.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use storage::ids::random_suffix;
@@ -42,23 +42,25 @@ impl FilePlace {
         is_free(target, overwrite)?;
         let directory = directory_of(target);
         remove_leftovers(directory, name);
-        let random = random_suffix(TEMPORARY_RANDOM_LENGTH);
-        let temporary = directory.join(format!(".{name}.{random}{TEMPORARY_SUFFIX}"));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temporary)
-            .map_err(io_error("create", &temporary))?;
-        let made = Self {
-            out: BufWriter::with_capacity(BUFFER_BYTES, file),
-            overwrite,
-            target: target.to_owned(),
-            temporary,
-            committed: false,
-        };
-        made.out.get_ref().try_lock().map_err(|error| io_error("lock", &made.temporary)(error.into()))?;
-        Ok(made)
+        loop {
+            let random = random_suffix(TEMPORARY_RANDOM_LENGTH);
+            let temporary = directory.join(format!(".{name}.{random}{TEMPORARY_SUFFIX}"));
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&temporary)
+                .map_err(io_error("create", &temporary))?;
+            let locked = match file.try_lock() {
+                Err(TryLockError::Error(error)) => return Err(io_error("lock", &temporary)(error)),
+                locked => locked.is_ok(),
+            };
+            // Before it was locked another export may have taken it for a leftover.
+            if locked && file.metadata().map_err(io_error("look at", &temporary))?.nlink() > 0 {
+                let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+                return Ok(Self { out, overwrite, target: target.to_owned(), temporary, committed: false });
+            }
+        }
     }
 
     /// Syncs the bytes, gives them the final name, syncs the directory.
@@ -167,7 +169,9 @@ fn remove_leftovers(directory: &Path, name: &str) {
                 random.len() == TEMPORARY_RANDOM_LENGTH && random.bytes().all(|b| b.is_ascii_alphanumeric())
             })
         });
-        if ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        let Some(file) = ours.then(|| File::open(entry.path()).ok()).flatten() else { continue };
+        // The lock is held until the name is gone, so that its writer notices.
+        if file.try_lock().is_ok() {
             let _ = fs::remove_file(entry.path());
         }
     }
