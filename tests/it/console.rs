@@ -145,3 +145,63 @@ async fn a_hostile_page_is_written_down_and_not_run() {
     assert!(texts[4].starts_with("Error: real\n    at "), "{}", texts[4]);
     assert_eq!(texts[5], "traps sprung: 0", "{texts:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_browser_says_and_what_nobody_caught_is_told_wherever_it_is() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/entries.html")).await;
+    for text in ["thrown in a worker", "rejected in a worker", "of another site", "kept from the page", "404", "a text"]
+    {
+        walk::console_with(&server, &id, text).await;
+    }
+    let messages = walk::console(&server, &id).await;
+    let wanted = [
+        ("browser", "Content Security Policy directive 'style-src 'none''", "/entries.html"),
+        ("browser", "responded with a status of 404", "/nothing-of-that-name.png"),
+        ("browser", "has been blocked by CORS policy", "/entries.html"),
+        ("exception", "Uncaught a text", "/entries.html"),
+        ("exception", "Uncaught (in promise) {reason: \"plain\"}", "/entries.html"),
+        ("exception", "Uncaught TypeError: thrown by a script of another site", "/throwing.js"),
+        ("warning", "warned in a worker", "blob:"),
+        ("exception", "Uncaught RangeError: thrown in a worker\n    at blob:", "blob:"),
+        ("exception", "Uncaught (in promise) Error: rejected in a worker\n    at blob:", "blob:"),
+    ];
+    for (kind, text, place) in wanted {
+        let fits =
+            |message: &&Value| message["type"] == kind && message["text"].as_str().is_some_and(|t| t.contains(text));
+        let found: Vec<&Value> = messages.iter().filter(fits).collect();
+        let [message] = found[..] else { panic!("{text}, once: {messages:?}") };
+        assert!(message["location"]["url"].as_str().is_some_and(|url| url.contains(place)), "{message}");
+        assert!(message["tab_id"].is_string(), "{message}");
+    }
+    let folded = json!({"session_id": id, "repeats": "fold", "text_filter": "^the same"});
+    let folded = server.ok("list_console_messages", folded).await;
+    let repeats: Vec<(&Value, &Value)> =
+        folded["messages"].as_array().expect("a list").iter().map(|row| (&row["text"], &row["repeats"])).collect();
+    assert_eq!(repeats, [(&json!("the same"), &json!(3)), (&json!("the same n => n"), &Value::Null)]);
+    let above = server.ok("list_console_messages", json!({"session_id": id, "level": "warning"})).await;
+    let levels: Vec<&Value> = above["messages"].as_array().expect("a list").iter().map(|row| &row["level"]).collect();
+    assert!(levels.len() >= wanted.len() && levels.iter().all(|level| *level == "warning" || *level == "error"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_waits_for_no_dialog_and_a_wrong_pattern_is_refused_by_name() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let alert = "console.log('before'); setTimeout(() => alert('it stands'), 0); 1";
+    server.ok("evaluate", json!({"session_id": id, "expression": alert})).await;
+    let blocked = json!({"session_id": id, "expression": "1"});
+    crate::support::wait_for("the dialog", || async {
+        let reply = server.call("evaluate", blocked.clone()).await;
+        (reply.code() == "MODAL_STATE_BLOCKED").then_some(())
+    })
+    .await;
+    let messages = walk::console(&server, &id).await;
+    assert_eq!(walk::texts(&messages).last(), Some(&"before"), "{messages:?}");
+    let wrong = json!({"session_id": id, "text_filter": "(open"});
+    let fault = server.fault("list_console_messages", wrong, "INVALID_ARGUMENTS").await;
+    let told = fault["details"]["problems"].to_string();
+    assert!(told.contains("text_filter") && told.contains("unclosed group"), "{told}");
+}

@@ -1,0 +1,1 @@
+throw new TypeError('thrown by a script of another site');
