@@ -3,6 +3,8 @@
 //! What must stay true: an address is judged as a browser reads it, so that no other spelling of a
 //! refused one passes; and what Chromium is asked to hold back is never less than what a rule means.
 
+use std::iter;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use url::Url;
@@ -101,7 +103,7 @@ impl Blocklist {
     /// Wildcards that at least all refused addresses match: what the browser asks about.
     #[must_use]
     pub fn suspects(&self) -> Vec<String> {
-        self.0.iter().map(|rule| format!("*{}*", rule.host)).collect()
+        self.0.iter().flat_map(Rule::spellings).map(|host| format!("*{host}*")).collect()
     }
 
     /// Rules for Chromium's own look-up of hosts, which holds where it asks nobody: WebSockets and
@@ -112,10 +114,10 @@ impl Blocklist {
         let rule = |rule: &Rule| {
             let below = if rule.is_below { "*." } else { "" };
             let port = rule.port.map(|port| format!(":{port}")).unwrap_or_default();
+            let mut names = rule.spellings();
             // The look-up takes a name with a last dot for another.
-            let names = [rule.host.clone(), format!("{}.", rule.host)];
-            let names = names.into_iter().take(if rule.is_name { 2 } else { 1 });
-            names.map(|name| format!("MAP {below}{name}{port} ~NOTFOUND")).collect::<Vec<_>>().join(",")
+            names.extend(rule.is_name.then(|| format!("{}.", rule.host)));
+            names.into_iter().map(|name| format!("MAP {below}{name}{port} ~NOTFOUND")).collect::<Vec<_>>().join(",")
         };
         let rules: Vec<String> = whole.map(rule).collect();
         (!rules.is_empty()).then(|| rules.join(","))
@@ -151,6 +153,15 @@ impl Rule {
         Some(Self { text: text.to_owned(), secure, host: host_of(&url)?, is_below, is_name, port, path })
     }
 
+    /// The host as a browser may write it: an IPv4 address has a form of IPv6 that reaches the same.
+    fn spellings(&self) -> Vec<String> {
+        let mapped = self.host.parse::<Ipv4Addr>().ok().map(|address| {
+            let [a, b, c, d] = address.octets().map(u16::from);
+            format!("[::ffff:{:x}:{:x}]", a << 8 | b, c << 8 | d)
+        });
+        iter::once(self.host.clone()).chain(mapped).collect()
+    }
+
     fn names(&self, host: &str) -> bool {
         match host.strip_suffix(self.host.as_str()) {
             Some("") => !self.is_below,
@@ -160,8 +171,14 @@ impl Rule {
     }
 }
 
-/// The host without the dot that may end it.
+/// The host without the dot that may end it; IPv4 inside IPv6 is IPv4.
 fn host_of(url: &Url) -> Option<String> {
+    if let Some(address) = url.host().and_then(|host| match host {
+        url::Host::Ipv6(address) => address.to_ipv4_mapped(),
+        _ => None,
+    }) {
+        return Some(address.to_string());
+    }
     let host = url.host_str()?.trim_end_matches('.');
     (!host.is_empty()).then(|| host.to_owned())
 }
@@ -261,10 +278,13 @@ mod tests {
             "http://ads%2Eexample/",
             "http://0x7f.1/",
             "http://2130706433/",
+            "http://[::ffff:127.0.0.1]/",
+            "ws://[0:0:0:0:0:FFFF:7f00:1]:99/",
             "http://xn--bcher-kva.example/",
         ] {
             assert!(refused(host, address), "{address}");
         }
+        assert!(refused("[::ffff:10.0.0.1]", "http://10.0.0.1/") && !refused("[::1]", "http://127.0.0.1/"));
         for path in ["/%61dmin", "/ADMIN/x", "/x/../admin", "/%2e/admin/", "/admin%2Fx"] {
             assert!(refused("x.example/admin", &format!("http://x.example{path}")), "{path}");
         }
@@ -290,5 +310,9 @@ mod tests {
             ["*.a.example", "*.a.example.", "b.example:81", "b.example.:81", "c.example:443", "c.example.:443"];
         assert_eq!(lookup, wanted.map(|host| format!("MAP {host} ~NOTFOUND")).join(","));
         assert_eq!(rules.suspects(), ["*a.example*", "*b.example*", "*c.example*", "*d.example*"]);
+        let numbers = Blocklist::read("[::ffff:127.0.0.1]:80").expect("rules");
+        assert_eq!(numbers.suspects(), ["*127.0.0.1*", "*[::ffff:7f00:1]*"]);
+        let lookup = "MAP 127.0.0.1:80 ~NOTFOUND,MAP [::ffff:7f00:1]:80 ~NOTFOUND";
+        assert_eq!(numbers.lookup_rules().as_deref(), Some(lookup));
     }
 }

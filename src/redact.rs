@@ -6,12 +6,14 @@
 
 mod address;
 mod body;
+mod names;
+mod pairs;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -21,6 +23,7 @@ use storage::limits::TEXT_FIELD_BYTES_MAX;
 pub use crate::limits::head as cut;
 
 pub use body::looks_like_json;
+use names::{Place, Verdict, judge};
 
 /// Secrets that may be declared at one time.
 const SECRETS_MAX: usize = 1000;
@@ -30,9 +33,6 @@ const SECRET_BYTES_MIN: usize = 4;
 const HEADER_BYTES_MAX: usize = 4096;
 /// All of one message's header values.
 const HEADERS_BYTES_MAX: usize = TEXT_FIELD_BYTES_MAX;
-
-/// Parts of header names whose values are replaced.
-const HEADER_PARTS: [&str; 5] = ["token", "secret", "api-key", "apikey", "password"];
 
 /// The rules, by the name that stands in a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Redactor {
     /// A JSON value: every string as free text, values of sensitive members replaced.
     #[must_use]
     pub fn json(&self, raw: &Value) -> Json {
-        Json::redacted(&self.value(raw))
+        Json::redacted(&self.value(raw, Place::Own))
     }
 
     /// [`Redactor::body`] as text for an event, when it fits `bytes_max`.
@@ -193,9 +193,16 @@ impl Redactor {
     }
 
     fn free<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        self.free_as(raw, true)
+    }
+
+    fn free_as<'a>(&self, raw: &'a str, is_prose: bool) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(raw);
         if memchr::memmem::find(text.as_bytes(), b"://").is_some() {
             text = self.addresses_within(raw);
+        }
+        if let Some(redacted) = self.pairs_within(&text, is_prose) {
+            text = Cow::Owned(redacted);
         }
         if let Some(redacted) = self.bearer_within(&text) {
             text = Cow::Owned(redacted);
@@ -215,30 +222,25 @@ impl Redactor {
         Cow::Owned(pattern.replace_all(&text, |_: &regex::Captures<'_>| self.count(Rule::Secret)).into_owned())
     }
 
-    /// `Bearer` and what follows it, as it stands in logged headers.
+    /// `Bearer` and what follows it, as it stands in logged headers. In small letters it is a word of
+    /// prose as well, and what follows must look like no other word.
     fn bearer_within(&self, raw: &str) -> Option<String> {
-        const WORD: &str = "Bearer ";
-        const TOKEN_BYTES_MIN: usize = 8;
-        memchr::memmem::find(raw.as_bytes(), WORD.as_bytes())?;
-        let mut pieces = raw.split(WORD);
-        let mut out = pieces.next()?.to_owned();
-        for piece in pieces {
-            let in_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | '+' | '/' | '=');
-            let end = piece.find(|c| !in_token(c)).unwrap_or(piece.len());
-            out.push_str(WORD);
-            let kept = if end >= TOKEN_BYTES_MIN {
-                out.push_str(self.count(Rule::Authorization));
-                end
-            } else {
-                0
-            };
-            out.push_str(&piece[kept..]);
+        static BEARER: LazyLock<Option<Regex>> =
+            LazyLock::new(|| Regex::new(r"(?i-u:\bbearer)[ \t]{1,8}([A-Za-z0-9._~+/=-]{8,})").ok());
+        let found = |found: &regex::Captures<'_>| {
+            let (whole, token) = (&found[0], &found[1]);
+            let is_word = !whole.starts_with("Bearer ") && token.bytes().all(|byte| byte.is_ascii_lowercase());
+            let shown = if is_word { token } else { self.count(Rule::Authorization) };
+            format!("{}{shown}", &whole[..whole.len() - token.len()])
+        };
+        match BEARER.as_ref()?.replace_all(raw, found) {
+            Cow::Owned(redacted) => Some(redacted),
+            Cow::Borrowed(_) => None,
         }
-        Some(out)
     }
 
-    fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
-        let name = name.to_ascii_lowercase();
+    fn header<'a>(&self, raw_name: &str, value: &'a str) -> Cow<'a, str> {
+        let name = raw_name.to_ascii_lowercase();
         match name.as_str() {
             "authorization" | "proxy-authorization" => {
                 let scheme = value.split_once(' ').map_or("", |(scheme, _)| scheme);
@@ -248,10 +250,24 @@ impl Redactor {
             "set-cookie" => {
                 Cow::Owned(value.split('\n').map(|cookie| self.cookie_line(cookie)).collect::<Vec<_>>().join("\n"))
             }
-            _ if HEADER_PARTS.iter().any(|part| name.contains(part)) => Cow::Borrowed(self.count(Rule::Header)),
-            "location" | "referer" | ":path" => self.address(value),
+            "location" | "content-location" | "referer" | ":path" => self.address(value),
+            "sec-websocket-protocol" => Cow::Owned(self.protocols(value)),
+            _ if is_sensitive_header(raw_name, value) => Cow::Borrowed(self.count(Rule::Header)),
             _ => self.free(value),
         }
+    }
+
+    /// Names of protocols, among which scripts send tokens because they can set no other header.
+    fn protocols(&self, value: &str) -> String {
+        let mut follows_name = false;
+        let protocol = |part: &str| {
+            let word = part.trim();
+            let is_name = judge(word, Place::Header) != Verdict::Plain || word.to_ascii_lowercase().contains("bearer");
+            let is_joined = is_name && word.contains('.') || looks_random(word);
+            let hide = !word.is_empty() && (std::mem::replace(&mut follows_name, is_name) || is_joined);
+            if hide { self.count(Rule::Header).to_owned() } else { word.to_owned() }
+        };
+        value.split(',').map(protocol).collect::<Vec<_>>().join(", ")
     }
 
     fn cookie(&self, cookie: &str) -> String {
@@ -263,6 +279,18 @@ impl Redactor {
         let (cookie, attributes) = line.find(';').map_or((line, ""), |at| line.split_at(at));
         self.cookie(cookie) + attributes
     }
+}
+
+/// Longer than names of protocols are, or with more digits.
+fn looks_random(word: &str) -> bool {
+    const NAME_BYTES_MAX: usize = 24;
+    const DIGITS_MAX: usize = 3;
+    word.len() > NAME_BYTES_MAX || word.bytes().filter(u8::is_ascii_digit).count() > DIGITS_MAX
+}
+
+fn is_sensitive_header(name: &str, value: &str) -> bool {
+    let is_csrf = ["csrf", "xsrf"].iter().any(|part| name.to_ascii_lowercase().contains(part));
+    is_csrf || judge(name, Place::Header).hides_text(value)
 }
 
 fn percent_encoded(text: &str) -> String {

@@ -3,36 +3,11 @@
 
 use std::borrow::Cow;
 
+use super::names::{Place, judge};
 use super::{Redactor, Rule, cut};
 
 /// What is kept of a `data:` URL: its media type.
 const DATA_URL_HEAD_BYTES_MAX: usize = 96;
-/// Query parameters whose values are replaced.
-const QUERY_KEYS: [&str; 22] = [
-    "token",
-    "access_token",
-    "refresh_token",
-    "id_token",
-    "api_key",
-    "apikey",
-    "key",
-    "password",
-    "passwd",
-    "pwd",
-    "secret",
-    "client_secret",
-    "signature",
-    "sig",
-    "code",
-    "session",
-    "sessionid",
-    "session_id",
-    "auth",
-    "authorization",
-    "x-amz-signature",
-    "jwt",
-];
-
 impl Redactor {
     pub(super) fn addresses_within<'a>(&self, raw: &'a str) -> Cow<'a, str> {
         let mut out = String::new();
@@ -92,7 +67,7 @@ impl Redactor {
                 _ => (piece, ""),
             };
             match pair.split_once('=') {
-                Some((key, value)) if !value.is_empty() && is_sensitive_key(key) => {
+                Some((key, value)) if !value.is_empty() && judge(key, Place::Address).hides_text(value) => {
                     out.extend([key, "=", self.count(Rule::Query)]);
                 }
                 _ => out.push_str(pair),
@@ -101,8 +76,4 @@ impl Redactor {
         }
         out
     }
-}
-
-pub(super) fn is_sensitive_key(key: &str) -> bool {
-    QUERY_KEYS.contains(&key.to_ascii_lowercase().as_str())
 }

@@ -7,26 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::names::{Place, judge, may_name};
 use super::{Redactor, Rule};
-
-/// Members of JSON objects and fields of forms whose values are replaced, in lower case and without
-/// separators. With an `s` behind, they name a list of such values.
-const MEMBER_KEYS: [&str; 14] = [
-    "password",
-    "passwd",
-    "pwd",
-    "secret",
-    "clientsecret",
-    "token",
-    "accesstoken",
-    "refreshtoken",
-    "idtoken",
-    "apikey",
-    "authorization",
-    "privatekey",
-    "proxyauthorization",
-    "jwt",
-];
 
 impl Redactor {
     /// A body of the given media type, whole.
@@ -43,26 +25,28 @@ impl Redactor {
         if told || looks_multipart(raw) {
             return Cow::Owned(self.multipart(raw, media_type));
         }
-        self.free(raw)
+        // In what is written for machines a word behind a name is a word of theirs.
+        let is_source = ["script", "css", "html", "xml", "wasm"].iter().any(|kind| media_type_lower.contains(kind));
+        self.free_as(raw, !is_source)
     }
 
     /// `None` when it is no JSON, or none that needs more than free text does.
     fn json_text(&self, raw: &str) -> Option<String> {
-        if !looks_like_json(raw) || !mentions_member(raw) {
+        if !looks_like_json(raw) || !may_name(raw) {
             return None;
         }
         let value: Value = serde_json::from_str(trimmed(raw)).ok()?;
-        Some(self.value(&value).to_string())
+        Some(self.value(&value, Place::Member).to_string())
     }
 
-    pub(super) fn value(&self, raw: &Value) -> Value {
+    pub(super) fn value(&self, raw: &Value, place: Place) -> Value {
         match raw {
             Value::String(text) => self.free(text).into_owned().into(),
-            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Array(items) => items.iter().map(|item| self.value(item, place)).collect(),
             Value::Object(members) => {
                 let redact = |(name, value): (&String, &Value)| {
-                    let hide = is_sensitive_member(name, value);
-                    (name.clone(), if hide { self.count(Rule::Member).into() } else { self.value(value) })
+                    let hide = judge(name, place).hides(value);
+                    (name.clone(), if hide { self.count(Rule::Member).into() } else { self.value(value, place) })
                 };
                 Value::Object(members.iter().map(redact).collect())
             }
@@ -105,7 +89,7 @@ impl Redactor {
         let name = parameter(head, "name").unwrap_or_default();
         if parameter(head, "filename").or_else(|| parameter(head, "filename*")).is_some() {
             out.push_str(&left_out(content));
-        } else if is_sensitive_field(name) && !content.is_empty() {
+        } else if !content.is_empty() && judge(name, Place::Address).hides_text(content) {
             out.push_str(self.count(Rule::Member));
         } else if let Some(redacted) = self.json_text(content) {
             out.push_str(&redacted);
@@ -157,33 +141,4 @@ fn attribute<'a>(header: &'a str, wanted: &str) -> Option<&'a str> {
     let (_, value) =
         pairs.map(|(name, value)| (name.trim(), value.trim())).find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
     Some(value.trim_matches('"'))
-}
-
-fn is_sensitive_member(name: &str, value: &Value) -> bool {
-    let name = plain_name(name);
-    let known = |name: &str| MEMBER_KEYS.contains(&name);
-    match value {
-        Value::Null | Value::Bool(_) => false,
-        // A number of tokens is no token.
-        Value::Number(_) => known(&name),
-        _ => known(&name) || name.strip_suffix('s').is_some_and(known),
-    }
-}
-
-/// Whether a form's field holds what is to be replaced; `user[password]` and `user.password` do.
-fn is_sensitive_field(name: &str) -> bool {
-    let last = name.split(['[', ']', '.']).rfind(|piece| !piece.is_empty()).unwrap_or_default();
-    let plain = plain_name(last);
-    let known = |name: &str| MEMBER_KEYS.contains(&name);
-    known(&plain) || plain.strip_suffix('s').is_some_and(known) || super::address::is_sensitive_key(last)
-}
-
-fn plain_name(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// Whether a sensitive member may be among these; names may be written in escapes.
-fn mentions_member(raw: &str) -> bool {
-    let plain = plain_name(raw);
-    plain.contains("\\u") || MEMBER_KEYS.iter().any(|key| plain.contains(key))
 }
