@@ -145,7 +145,7 @@ fn by_words(words: &[String], last_word: &str, place: Place) -> Verdict {
     for word in words {
         joined.push_str(word);
         let ends = |ending: &&str| joined.ends_with(*ending) && (place != Place::Own || **ending != *"sessionid");
-        if WORDS.contains(&word.as_str()) || ENDINGS.iter().any(|ending| ends(&ending)) {
+        if WORDS.contains(&word.as_str()) || ENDINGS.iter().any(ends) {
             return Verdict::Secret;
         }
     }
