@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Options, Server, http, program, walk};
+use crate::support::{DataDir, Options, Server, http, program, walk};
 
 fn manifest(path: &Value) -> Value {
     let text = std::fs::read_to_string(path.as_str().expect("a path")).expect("a manifest");
@@ -62,7 +62,8 @@ async fn an_export_beside_the_server_says_the_window_too() {
     let session_id = server.launch().await;
     server.ok("close_session", json!({"session_id": session_id})).await;
     let data = server.stop().await.data;
-    let (directory, out) = (data.path().display().to_string(), data.path().join("history.ndjson"));
+    let elsewhere = DataDir::fresh();
+    let (directory, out) = (data.path().display().to_string(), elsewhere.path().join("history.ndjson"));
     let out = out.display().to_string();
     let words = ["export", "--data-dir", &directory, "--session", &session_id, "--format", "ndjson", "--out", &out];
     let output = program::run(&words).await;

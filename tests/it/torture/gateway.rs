@@ -217,7 +217,8 @@ fn check_record(events: &[Value], told: &Told, kills: usize) {
 /// An export holds every event of an interrupted session.
 async fn check_export(data: &DataDir, session_id: &str, events: &[Value]) {
     let directory = data.path().display().to_string();
-    let out = data.path().join("session.ndjson");
+    let elsewhere = DataDir::fresh();
+    let out = elsewhere.path().join("session.ndjson");
     let file = out.display().to_string();
     let line = ["export", "--data-dir", &directory, "--session", session_id, "--format", "ndjson", "--out", &file];
     let output = program::run(&line).await;
