@@ -1,7 +1,10 @@
 //! One request or WebSocket, gathered from its events until it can be written.
 //!
 //! What must stay true: what counts is the first end; headers and a body may be told of after it. A
-//! redirect ends a leg, which is written at once, and the next leg goes on under the same name.
+//! redirect ends a leg, and the next leg goes on under the same name.
+//!
+//! Chromium tells of the headers on the wire (`Network.*ExtraInfo`) by another way than of all else, in no
+//! order with it: a flight waits for those of its answer, and a leg for its own while the next one runs.
 
 use storage::event::catalog::{
     NetworkBody, NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkRequest, NetworkResponse,
@@ -19,7 +22,7 @@ const FLIGHT_BYTES: usize = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Pending,
-    /// Ended; its body may still be told of.
+    /// Ended; its body or headers may still be told of.
     Ended,
     /// Nothing more is expected.
     Complete,
@@ -60,6 +63,10 @@ pub(super) struct Flight {
     pub ended_micros: i64,
     pub messages: Vec<Message>,
     pub messages_left_out: u64,
+    /// Legs before this one that the headers of their answers are still expected for.
+    pub legs: Vec<Flight>,
+    /// Request headers that came before the request of the leg they are of.
+    ahead: Option<NetworkHeaders>,
     message_bytes: usize,
     bytes: usize,
 }
@@ -90,12 +97,14 @@ impl Flight {
             ended_micros: 0,
             messages: Vec::new(),
             messages_left_out: 0,
+            legs: Vec::new(),
+            ahead: None,
             message_bytes: 0,
             bytes: FLIGHT_BYTES + event.body.len(),
         })
     }
 
-    /// Takes the next event; gives back the leg that it ended.
+    /// Takes the next event; gives back the leg that it completed.
     pub fn take(&mut self, event: &EventView<'_>) -> Option<Flight> {
         self.bytes += event.body.len();
         match event.kind() {
@@ -105,7 +114,7 @@ impl Flight {
             Some(Kind::WebSocketClosed) => self.end_with(WebSocketClosed::take(event).ok().map(End::Closed), event),
             Some(Kind::NetworkRequest) => return self.next_leg(event),
             Some(Kind::NetworkResponse) => self.response = NetworkResponse::take(event).ok().or(self.response.take()),
-            Some(Kind::NetworkHeaders) => self.headers(event),
+            Some(Kind::NetworkHeaders) => return self.headers(event),
             Some(Kind::NetworkBody) => self.body(event),
             Some(Kind::WebSocketFrame) => self.message(event),
             _ => {}
@@ -127,17 +136,32 @@ impl Flight {
         }
         // The name's place among the flights stays that of the first leg.
         next.seq = self.seq;
-        Some(std::mem::replace(self, next))
+        next.legs = std::mem::take(&mut self.legs);
+        next.request_headers = self.ahead.take();
+        let leg = std::mem::replace(self, next);
+        if leg.response_headers.is_some() {
+            return Some(leg);
+        }
+        self.legs.push(leg);
+        None
     }
 
-    fn headers(&mut self, event: &EventView<'_>) {
-        let Ok(headers) = NetworkHeaders::take(event) else { return };
-        let slot = if headers.direction.as_str() == "request" {
-            &mut self.request_headers
-        } else {
-            &mut self.response_headers
-        };
-        *slot = Some(headers);
+    /// Gives headers to the leg they are of; gives back the leg that waited for them.
+    fn headers(&mut self, event: &EventView<'_>) -> Option<Flight> {
+        let headers = NetworkHeaders::take(event).ok()?;
+        if headers.direction.as_str() == "request" {
+            let slot = if self.request_headers.is_none() { &mut self.request_headers } else { &mut self.ahead };
+            *slot = Some(headers);
+            return None;
+        }
+        let is_of = |leg: &Flight| matches!(&leg.end, Some(End::Redirected(to)) if headers.status == Some(to.status));
+        if let Some(position) = self.legs.iter().position(is_of) {
+            let mut leg = self.legs.remove(position);
+            leg.response_headers = Some(headers);
+            return Some(leg);
+        }
+        self.response_headers = Some(headers);
+        None
     }
 
     fn body(&mut self, event: &EventView<'_>) {
@@ -157,15 +181,21 @@ impl Flight {
     }
 
     pub fn state(&self) -> State {
+        let body_is_told = self.response_body.is_some() || self.has_no_body_event();
         match &self.end {
             None | Some(End::Redirected(_)) => State::Pending,
             Some(End::Closed(_)) => State::Complete,
             // Of a response that broke off the beginning may have been kept.
-            Some(End::Failed(_)) if self.response.is_none() || self.response_body.is_some() => State::Complete,
-            Some(End::Failed(_)) => State::Ended,
-            Some(End::Finished(_)) if self.response_body.is_some() || self.has_no_body_event() => State::Complete,
-            Some(End::Finished(_)) => State::Ended,
+            Some(End::Failed(_)) if self.response.is_none() => State::Complete,
+            Some(End::Failed(_) | End::Finished(_)) if body_is_told && self.has_headers() => State::Complete,
+            Some(End::Failed(_) | End::Finished(_)) => State::Ended,
         }
+    }
+
+    /// The headers of the answer are told, or there was nothing on the wire.
+    fn has_headers(&self) -> bool {
+        let was_kept = self.response.as_ref().is_some_and(|response| response.served_from.is_some());
+        self.response_headers.is_some() || was_kept || !self.url().starts_with("http")
     }
 
     /// Bodies of addresses that hold their content are not recorded a second time.
@@ -182,7 +212,7 @@ impl Flight {
 
     /// About what it takes to hold it.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.legs.iter().map(Flight::bytes).sum::<usize>()
     }
 
     pub fn is_document(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Requests as an HTTP Archive 1.2, with the additions that Chromium's own tools write and read.
 //!
 //! What must stay true: memory is bounded, whatever the export's length. An entry is written when its
-//! request has ended and its body is told of; a redirect is an entry of its own. Those in between are
+//! request has ended and its headers and body are told of; a redirect is an entry of its own. Those in between are
 //! held, at most so many and so many bytes: then the oldest is written as it is and says so. Nothing
 //! redacted comes back: the archive holds what events and artifacts hold.
 //!
@@ -116,6 +116,9 @@ impl HarWriter {
         self.counts.early += u64::from(unfinished && early);
         self.counts.pending += u64::from(unfinished && !early);
         self.counts.messages_left_out += flight.messages_left_out;
+        for leg in &flight.legs {
+            self.write(leg, early)?;
+        }
         self.write(&flight, early)
     }
 

@@ -42,6 +42,10 @@ fn body(text: &str) -> NetworkBody {
     }
 }
 
+fn headers(direction: &str, status: Option<u64>, told: &Value) -> NetworkHeaders {
+    NetworkHeaders { direction: Symbol::fold(direction), status, headers: Json::redacted(told), truncated_fields: None }
+}
+
 fn frame(text: &str) -> WebSocketFrame {
     WebSocketFrame {
         direction: Symbol::fold("sent"),
@@ -119,16 +123,40 @@ fn what_failed_or_never_ended_says_so() {
 }
 
 #[test]
+fn headers_find_their_leg_whenever_they_come() {
+    let mut samples = Samples::default();
+    let redirect = NetworkRedirect {
+        url: Clean::redacted("http://a.test/old"),
+        status: 302,
+        location: Clean::redacted("http://a.test/new"),
+        headers: Json::redacted(&json!({"location": "/new"})),
+        truncated_fields: None,
+    };
+    let cookie = |name: &str| json!({"set-cookie": format!("{name}=[redacted:cookie]")});
+    samples.push(&at(1, 0), &request(1)).push(&at(1, 1), &headers("request", None, &json!({"leg": "first"})));
+    // The second leg's headers come before its request, the first answer's after it.
+    samples.push(&at(1, 2), &headers("request", None, &json!({"leg": "second"})));
+    samples.push(&at(1, 3), &redirect).push(&at(1, 3), &request(1));
+    samples.push(&at(1, 4), &headers("response", Some(302), &cookie("first")));
+    // The last answer's headers are the last that is told of the request, after that of another.
+    samples.push(&at(1, 5), &response(1)).push(&at(1, 6), &finished(1)).push(&at(1, 6), &body("hello"));
+    samples.push(&at(2, 7), &request(2));
+    samples.push(&at(1, 8), &headers("response", Some(200), &cookie("second")));
+    let (har, _, written) = archive(&samples);
+    let entries = har["log"]["entries"].as_array().expect("entries");
+    assert_eq!((entries.len(), written.unplaced), (3, 0));
+    for (entry, name) in entries.iter().zip(["first", "second"]) {
+        assert_eq!(entry["request"]["headers"], json!([{"name": "leg", "value": name}]));
+        assert_eq!(entry["response"]["cookies"][0]["name"], name);
+    }
+}
+
+#[test]
 fn sockets_hold_their_messages_within_bounds() {
     let mut samples = Samples::default();
     let opened = WebSocketOpened { url: Clean::redacted("ws://a.test/ws?x=1") };
-    let headers = |direction: &str, status: Option<u64>| NetworkHeaders {
-        direction: Symbol::fold(direction),
-        status,
-        headers: Json::redacted(&json!({"Upgrade": "websocket"})),
-        truncated_fields: None,
-    };
-    samples.push(&at(1, 0), &opened).push(&at(1, 1), &headers("response", Some(101)));
+    let upgraded = headers("response", Some(101), &json!({"Upgrade": "websocket"}));
+    samples.push(&at(1, 0), &opened).push(&at(1, 1), &upgraded);
     samples.push(&at(1, 2), &frame("first"));
     let large = "x".repeat(60_000);
     for _ in 0..200 {
