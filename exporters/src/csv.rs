@@ -90,7 +90,7 @@ impl FormatWriter for CsvWriter {
     fn seal(&mut self, _options: &ExportOptions, _tally: &Tally) -> Result<Sealed, ExportError> {
         self.hand_over()?;
         let (bytes, sha256) = self.out.commit()?;
-        Ok(Sealed { bytes, sha256, row_groups: 0, details: None })
+        Ok(Sealed { bytes, sha256, row_groups: 0, unplaced: 0, details: None })
     }
 }
 

@@ -198,6 +198,8 @@ pub(crate) struct Sealed {
     pub bytes: u64,
     pub sha256: String,
     pub row_groups: u64,
+    /// Events that were taken, and turned out to have no place.
+    pub unplaced: u64,
     /// What the format has to say about itself.
     pub details: Option<serde_json::Value>,
 }
@@ -307,6 +309,8 @@ impl Export {
         }
         let _turn = self.target.take_turn()?;
         let sealed = self.writer.seal(&self.options, &self.tally)?;
+        self.tally.events -= sealed.unplaced;
+        self.tally.unplaced += sealed.unplaced;
         let text = manifest::text(&self.target, self.format, &sealed, &self.tally, &surroundings, &self.options);
         let written = Written {
             format: self.format,

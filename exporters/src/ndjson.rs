@@ -35,6 +35,6 @@ impl FormatWriter for NdjsonWriter {
 
     fn seal(&mut self, _options: &ExportOptions, _tally: &Tally) -> Result<Sealed, ExportError> {
         let (bytes, sha256) = self.out.commit()?;
-        Ok(Sealed { bytes, sha256, row_groups: 0, details: None })
+        Ok(Sealed { bytes, sha256, row_groups: 0, unplaced: 0, details: None })
     }
 }

@@ -3,8 +3,9 @@
 //! What must stay true: what counts is the first end; headers and a body may be told of after it. A
 //! redirect ends a leg, and the next leg goes on under the same name.
 //!
-//! Chromium tells of the headers on the wire (`Network.*ExtraInfo`) by another way than of all else, in no
-//! order with it: a flight waits for those of its answer, and a leg for its own while the next one runs.
+//! Chromium tells of the headers on the wire (`Network.*ExtraInfo`) by another way than of all else, in
+//! order among themselves only. So a flight waits for those of its answer, a leg for its own while the
+//! next one runs, and those of the next leg wait for it.
 
 use storage::event::catalog::{
     NetworkBody, NetworkFailed, NetworkFinished, NetworkHeaders, NetworkRedirect, NetworkRequest, NetworkResponse,
@@ -45,6 +46,21 @@ pub(super) struct Message {
     pub frame: WebSocketFrame,
 }
 
+/// Headers of a request and of its answer that came before the request they are of.
+#[derive(Default)]
+pub(super) struct Ahead {
+    request: Option<NetworkHeaders>,
+    response: Option<NetworkHeaders>,
+}
+
+impl Ahead {
+    pub fn take(&mut self, event: &EventView<'_>) {
+        let Ok(headers) = NetworkHeaders::take(event) else { return };
+        let is_request = headers.direction.as_str() == "request";
+        *(if is_request { &mut self.request } else { &mut self.response }) = Some(headers);
+    }
+}
+
 pub(super) struct Flight {
     pub name: (String, String),
     pub seq: u64,
@@ -65,22 +81,21 @@ pub(super) struct Flight {
     pub messages_left_out: u64,
     /// Legs before this one that the headers of their answers are still expected for.
     pub legs: Vec<Flight>,
-    /// Request headers that came before the request of the leg they are of.
-    ahead: Option<NetworkHeaders>,
+    ahead: Ahead,
     message_bytes: usize,
     bytes: usize,
 }
 
 impl Flight {
-    /// A new flight, when `event` begins one.
-    pub fn begun(name: (String, String), event: &EventView<'_>) -> Option<Self> {
+    /// A new flight, when `event` begins one, with the headers that came before it.
+    pub fn begun(name: (String, String), event: &EventView<'_>, ahead: Ahead) -> Option<Self> {
         let start = match event.kind()? {
             Kind::NetworkRequest => Start::Request(Box::new(NetworkRequest::take(event).ok()?)),
             Kind::WebSocketOpened => Start::Socket(WebSocketOpened::take(event).ok()?),
             _ => return None,
         };
         let context = |field: ContextField| event.context(field).map(str::to_owned);
-        Some(Self {
+        let mut flight = Self {
             name,
             seq: event.seq,
             started_micros: moment(event),
@@ -98,15 +113,21 @@ impl Flight {
             messages: Vec::new(),
             messages_left_out: 0,
             legs: Vec::new(),
-            ahead: None,
+            ahead,
             message_bytes: 0,
             bytes: FLIGHT_BYTES + event.body.len(),
-        })
+        };
+        flight.catch_up();
+        Some(flight)
     }
 
     /// Takes the next event; gives back the leg that it completed.
     pub fn take(&mut self, event: &EventView<'_>) -> Option<Flight> {
         self.bytes += event.body.len();
+        if matches!(event.kind(), Some(Kind::NetworkResponse | Kind::NetworkFinished | Kind::NetworkFailed)) {
+            // No other leg follows: what came ahead is of this one, as when credentials were asked for.
+            self.catch_up();
+        }
         match event.kind() {
             Some(Kind::NetworkRedirect) => self.end_with(NetworkRedirect::take(event).ok().map(End::Redirected), event),
             Some(Kind::NetworkFinished) => self.end_with(NetworkFinished::take(event).ok().map(End::Finished), event),
@@ -129,15 +150,15 @@ impl Flight {
     }
 
     fn next_leg(&mut self, event: &EventView<'_>) -> Option<Flight> {
-        let mut next = Self::begun(self.name.clone(), event)?;
-        let redirected = matches!(self.end, Some(End::Redirected(_)));
-        if !redirected {
+        let mut next = Self::begun(self.name.clone(), event, Ahead::default())?;
+        if !matches!(self.end, Some(End::Redirected(_))) {
             return None;
         }
+        next.ahead = std::mem::take(&mut self.ahead);
         // The name's place among the flights stays that of the first leg.
         next.seq = self.seq;
         next.legs = std::mem::take(&mut self.legs);
-        next.request_headers = self.ahead.take();
+        next.catch_up();
         let leg = std::mem::replace(self, next);
         if leg.response_headers.is_some() {
             return Some(leg);
@@ -146,11 +167,18 @@ impl Flight {
         None
     }
 
+    /// Takes over what came ahead.
+    fn catch_up(&mut self) {
+        let Ahead { request, response } = std::mem::take(&mut self.ahead);
+        self.request_headers = request.or(self.request_headers.take());
+        self.response_headers = response.or(self.response_headers.take());
+    }
+
     /// Gives headers to the leg they are of; gives back the leg that waited for them.
     fn headers(&mut self, event: &EventView<'_>) -> Option<Flight> {
         let headers = NetworkHeaders::take(event).ok()?;
         if headers.direction.as_str() == "request" {
-            let slot = if self.request_headers.is_none() { &mut self.request_headers } else { &mut self.ahead };
+            let slot = if self.request_headers.is_none() { &mut self.request_headers } else { &mut self.ahead.request };
             *slot = Some(headers);
             return None;
         }
@@ -160,7 +188,8 @@ impl Flight {
             leg.response_headers = Some(headers);
             return Some(leg);
         }
-        self.response_headers = Some(headers);
+        let of_next = self.ahead.request.is_some();
+        *(if of_next { &mut self.ahead.response } else { &mut self.response_headers }) = Some(headers);
         None
     }
 

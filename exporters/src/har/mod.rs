@@ -29,7 +29,7 @@ use crate::export::{ExportError, ExportOptions, FormatWriter, Sealed};
 use crate::tally::Tally;
 use crate::target::{Destination, Target};
 use body::Bodies;
-use flight::{Flight, State};
+use flight::{Ahead, Flight, State};
 use pages::Pages;
 
 /// Requests held at one time.
@@ -49,6 +49,8 @@ pub(crate) struct HarWriter {
     /// By the number of the first event, so that the oldest is found.
     flights: BTreeMap<u64, Flight>,
     names: HashMap<Name, u64>,
+    /// Headers of requests that are not known yet, and how many events these are.
+    ahead: HashMap<Name, (Ahead, u64)>,
     held_bytes: usize,
     pages: Pages,
     bodies: Bodies,
@@ -64,6 +66,8 @@ struct Counts {
     /// Not ended when the export was.
     pending: u64,
     messages_left_out: u64,
+    /// Events of headers whose request the archive does not know.
+    headers_alone: u64,
 }
 
 impl HarWriter {
@@ -73,6 +77,7 @@ impl HarWriter {
             gathered: Vec::new(),
             flights: BTreeMap::new(),
             names: HashMap::new(),
+            ahead: HashMap::new(),
             held_bytes: 0,
             pages: Pages::default(),
             bodies: Bodies::new(options.bodies.clone()),
@@ -182,7 +187,18 @@ impl FormatWriter for HarWriter {
         if self.follow(&name, event)? {
             return Ok(true);
         }
-        let Some(flight) = Flight::begun(name.clone(), event) else { return Ok(false) };
+        if event.kind() == Some(Kind::NetworkHeaders) && self.ahead.len() < HELD_MAX {
+            let (ahead, count) = self.ahead.entry(name).or_default();
+            ahead.take(event);
+            *count += 1;
+            return Ok(true);
+        }
+        let ahead = self.ahead.remove(&name);
+        let (ahead, count) = ahead.unwrap_or_default();
+        let Some(flight) = Flight::begun(name.clone(), event, ahead) else {
+            self.counts.headers_alone += count;
+            return Ok(false);
+        };
         self.pages.begin(&flight);
         self.hold(name, flight)?;
         Ok(true)
@@ -192,6 +208,7 @@ impl FormatWriter for HarWriter {
         while let Some(seq) = self.flights.keys().next().copied() {
             self.let_go(seq, false)?;
         }
+        self.counts.headers_alone += self.ahead.values().map(|(_, count)| count).sum::<u64>();
         let browser = self.browser.as_deref().map(|product| {
             let (name, version) = product.split_once('/').unwrap_or((product, ""));
             json!({"name": name, "version": version})
@@ -212,6 +229,7 @@ impl FormatWriter for HarWriter {
             "bodies": self.bodies.counts(),
             "messages_left_out": self.counts.messages_left_out,
         });
-        Ok(Sealed { bytes, sha256, row_groups: 0, details: Some(details) })
+        let unplaced = self.counts.headers_alone;
+        Ok(Sealed { bytes, sha256, row_groups: 0, unplaced, details: Some(details) })
     }
 }

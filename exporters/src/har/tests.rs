@@ -133,7 +133,7 @@ fn headers_find_their_leg_whenever_they_come() {
         truncated_fields: None,
     };
     let cookie = |name: &str| json!({"set-cookie": format!("{name}=[redacted:cookie]")});
-    samples.push(&at(1, 0), &request(1)).push(&at(1, 1), &headers("request", None, &json!({"leg": "first"})));
+    samples.push(&at(1, 0), &headers("request", None, &json!({"leg": "first"}))).push(&at(1, 1), &request(1));
     // The second leg's headers come before its request, the first answer's after it.
     samples.push(&at(1, 2), &headers("request", None, &json!({"leg": "second"})));
     samples.push(&at(1, 3), &redirect).push(&at(1, 3), &request(1));
@@ -142,9 +142,11 @@ fn headers_find_their_leg_whenever_they_come() {
     samples.push(&at(1, 5), &response(1)).push(&at(1, 6), &finished(1)).push(&at(1, 6), &body("hello"));
     samples.push(&at(2, 7), &request(2));
     samples.push(&at(1, 8), &headers("response", Some(200), &cookie("second")));
+    // Those of a request that is nowhere have no place.
+    samples.push(&at(3, 9), &headers("request", None, &json!({})));
     let (har, _, written) = archive(&samples);
     let entries = har["log"]["entries"].as_array().expect("entries");
-    assert_eq!((entries.len(), written.unplaced), (3, 0));
+    assert_eq!((entries.len(), written.events, written.unplaced), (3, 11, 1));
     for (entry, name) in entries.iter().zip(["first", "second"]) {
         assert_eq!(entry["request"]["headers"], json!([{"name": "leg", "value": name}]));
         assert_eq!(entry["response"]["cookies"][0]["name"], name);

@@ -84,7 +84,7 @@ impl FormatWriter for ParquetWriter {
         }
         let metadata = self.encoder.finish().map_err(|error| self.failed(error))?;
         let (bytes, sha256) = self.encoder.inner_mut().commit()?;
-        Ok(Sealed { bytes, sha256, row_groups: metadata.num_row_groups() as u64, details: None })
+        Ok(Sealed { bytes, sha256, row_groups: metadata.num_row_groups() as u64, unplaced: 0, details: None })
     }
 }
 
