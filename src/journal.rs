@@ -202,13 +202,19 @@ impl Scope {
         *self.operation.lock().unwrap_or_else(PoisonError::into_inner) = operation;
     }
 
+    /// The call that is running now.
+    #[must_use]
+    pub fn operation(&self) -> Option<OperationId> {
+        self.operation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     #[must_use]
     pub fn context(&self) -> Context {
         Context {
             session_id: Some(self.session_id.clone()),
             instance_id: Some(self.instance_id.clone()),
             owner: Some(self.owner.clone()),
-            operation_id: self.operation.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            operation_id: self.operation(),
             ..Context::default()
         }
     }

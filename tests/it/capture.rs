@@ -129,10 +129,12 @@ async fn an_operation_gathers_what_it_caused() {
     let events = walk::all(&server, "list_events", "events", asked, 500).await;
     let kinds: Vec<&str> = events.iter().filter_map(|event| event["kind"].as_str()).collect();
     assert_eq!(kinds[..2], ["call.accepted", "call.entered"], "{kinds:?}");
-    assert_eq!(kinds.last(), Some(&"call.settled"), "everything up to the call's end precedes its end: {kinds:?}");
+    let end = kinds.iter().position(|kind| *kind == "call.settled").expect("an end");
     for kind in ["console.message", "network.request"] {
-        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+        assert!(kinds[..end].contains(&kind), "{kind} precedes the call's end: {kinds:?}");
     }
+    let late = ["network.response", "network.headers", "network.finished", "network.body"];
+    assert!(kinds[end + 1..].iter().all(|kind| late.contains(kind)), "only ends of its requests follow: {kinds:?}");
     assert!(events.windows(2).all(|pair| pair[0]["seq"].as_u64() < pair[1]["seq"].as_u64()), "in order");
 }
 
@@ -143,7 +145,7 @@ async fn what_a_click_caused_is_one_call_and_what_came_later_one_cursor() {
     let id = server.launch_at(&site.url("/plain.html")).await;
     let page =
         "document.body.innerHTML = '<button id=all>All</button>'; document.querySelector('#all').onclick = () => {
-        console.log('clicked'); fetch('/redirect/1'); open('/opened.html');
+        console.log('clicked'); fetch('/hold'); fetch('/redirect/1'); open('/opened.html');
         console.error('went wrong'); setInterval(() => console.log('tick'), 100);
     }; 1";
     server.ok("evaluate", json!({"session_id": id, "expression": page})).await;
@@ -166,6 +168,23 @@ async fn what_a_click_caused_is_one_call_and_what_came_later_one_cursor() {
     }
     for kind in ["page.opened", "call.settled"] {
         assert!(events.iter().any(|event| event["kind"] == kind), "{kind}: {caused:#}");
+    }
+    // What is answered long after the call was is of the call that asked.
+    server.ok("evaluate", json!({"session_id": id, "expression": "1"})).await;
+    site.release();
+    let held = wait_for("the held request is told to its end", || async {
+        let asked = json!({"session_id": id, "operation_id": clicked.operation_id(), "limit": 500});
+        let page = server.ok("list_events", asked).await;
+        let is_held = |event: &&Value| event["data"]["url"].as_str().is_some_and(|url| url.ends_with("/hold"));
+        let events = page["events"].as_array()?;
+        let request_id = events.iter().find(is_held)?["request_id"].clone();
+        let of_it: Vec<Value> = events.iter().filter(|event| event["request_id"] == request_id).cloned().collect();
+        of_it.iter().any(|event| event["kind"] == "network.body").then_some(of_it)
+    })
+    .await;
+    let kinds: Vec<&str> = held.iter().filter_map(|event| event["kind"].as_str()).collect();
+    for kind in ["network.request", "network.headers", "network.response", "network.finished"] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
     let complete = |event: &Value| event["seq"].is_u64() && event["recorded_at"].is_string();
     assert!(events.iter().all(complete), "each row says when and where in the log: {caused:#}");

@@ -2,18 +2,21 @@
 //!
 //! An id is given at the first sight of a request, by whatever event, and stays over redirects. No two
 //! launches give the same one: a session's name may live more than once, and its requests are told
-//! apart by their ids alone. Ended requests are remembered for a while, because headers may arrive
+//! apart by their ids alone. With the id goes the call that was running then: all that is told of a
+//! request carries the call that caused it, however much later it comes. Ended requests are remembered for a while, because headers may arrive
 //! after the end, and because Chromium tells of its own error page under the id of the request that
 //! failed.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-use storage::ids::{FrameId, RequestId, random_suffix};
+use storage::ids::{FrameId, OperationId, RequestId, random_suffix};
 use tokio::sync::mpsc;
 
 use super::super::chromium::SessionKey;
 use super::super::handle::Page;
 use super::stream::Piece;
+use crate::journal::Scope;
 
 /// Requests that may be under way at one time; further ones are counted in a gap.
 const FLIGHTS_MAX: usize = 65_536;
@@ -27,6 +30,8 @@ pub(super) struct Flight {
     pub id: RequestId,
     /// In order of first sight.
     number: u64,
+    /// The call that caused it.
+    pub operation_id: Option<OperationId>,
     pub session: SessionKey,
     pub page: Option<Page>,
     pub frame_id: Option<FrameId>,
@@ -62,6 +67,7 @@ pub(super) struct Flight {
 }
 
 pub(super) struct Flights {
+    scope: Arc<Scope>,
     launch_mark: String,
     by_browser_id: HashMap<String, Flight>,
     ended: VecDeque<String>,
@@ -70,8 +76,9 @@ pub(super) struct Flights {
 
 impl Flights {
     /// None yet, of a new launch.
-    pub(super) fn of_launch() -> Self {
+    pub(super) fn of_launch(scope: Arc<Scope>) -> Self {
         Self {
+            scope,
             launch_mark: random_suffix(LAUNCH_MARK_LENGTH),
             by_browser_id: HashMap::new(),
             ended: VecDeque::new(),
@@ -106,6 +113,7 @@ impl Flights {
         Flight {
             id: RequestId::from(format!("r-{}-{}", self.launch_mark, self.last_number)),
             number: self.last_number,
+            operation_id: self.scope.operation(),
             session: session.clone(),
             page: page.cloned(),
             frame_id: None,

@@ -119,11 +119,12 @@ pub(super) fn start(setting: Setting, queue: Arc<EventQueue>) -> Progress {
     let (sender, recorded) = watch::channel(0);
     let fetcher = body::Fetcher::start(&setting);
     let progress = Progress { queue: queue.clone(), recorded, bodies: fetcher.pending() };
+    let flights = flight::Flights::of_launch(setting.scope.clone());
     let collector = Collector {
         setting,
         progress: progress.clone(),
         targets: HashMap::new(),
-        flights: flight::Flights::of_launch(),
+        flights,
         running_downloads: HashMap::new(),
         fetcher,
         outgoing: Vec::new(),

@@ -66,9 +66,12 @@ impl Collector {
     pub(super) fn flight_context(&mut self, browser_id: &str, session: &SessionKey, timestamp: f64) -> Option<Context> {
         let offset = self.wall_minus_monotonic;
         let flight = self.flight(browser_id, session)?;
-        let (page, frame_id, id) = (flight.page.clone(), flight.frame_id.clone(), flight.id.clone());
+        let (page, frame_id, operation_id) =
+            (flight.page.clone(), flight.frame_id.clone(), flight.operation_id.clone());
+        let request_id = Some(flight.id.clone());
         let browser_time_micros = offset.filter(|_| timestamp > 0.0).map(|offset| super::micros(timestamp + offset));
-        Some(Context { frame_id, request_id: Some(id), browser_time_micros, ..self.page_context(page.as_ref()) })
+        let of_page = self.page_context(page.as_ref());
+        Some(Context { frame_id, operation_id, request_id, browser_time_micros, ..of_page })
     }
 
     fn request_sent(&mut self, session: &SessionKey, sent: WillBeSent) {
