@@ -286,6 +286,6 @@ fn checked(call: &Call, arguments: Vec<String>) -> Result<Vec<String>, Fault> {
 }
 
 fn refuse(call: &Call, argument: &str) -> Fault {
-    refusals::record(call, "launch_argument", argument);
+    refusals::record(call, "launch_argument", argument, None);
     Fault::new(Code::UnsafeLaunchArg).with("arg", argument)
 }

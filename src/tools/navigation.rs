@@ -61,7 +61,7 @@ pub(super) fn permitted(call: &Call, url: &str) -> Result<String, Fault> {
     match call.gateway.config.blocked_origins.refuses(&url) {
         None => Ok(url),
         Some(rule) => {
-            refusals::record(call, "blocklist", &url);
+            refusals::record(call, "blocklist", &url, Some(rule));
             Err(Fault::new(Code::UrlBlocked).with("rule", rule))
         }
     }
@@ -93,7 +93,7 @@ fn addressed(call: &Call, url: &str) -> Result<String, Fault> {
         None if !url.contains(char::is_whitespace) => Ok(format!("http://{url}")),
         None => Err(Fault::new(Code::NavigationFailed).with("reason", "this is no URL").with("url", url)),
         Some((scheme, _)) => {
-            refusals::record(call, "scheme", &scheme);
+            refusals::record(call, "scheme", &scheme, None);
             Err(Fault::new(Code::SchemeNotAllowed).with("scheme", scheme))
         }
     }

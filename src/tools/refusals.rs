@@ -10,8 +10,8 @@ use super::tool::Call;
 use crate::fault::{Code, Fault};
 use crate::paths;
 
-/// Records that `what` was refused by `rule`.
-pub(super) fn record(call: &Call, rule: &'static str, what: &str) {
+/// Records that `what` was refused by `rule`, and by which of the operator's where there may be many.
+pub(super) fn record(call: &Call, rule: &'static str, what: &str, matched: Option<&str>) {
     let ids = call.target.ids();
     let context = Context {
         session_id: ids.instance.map(Into::into),
@@ -21,13 +21,15 @@ pub(super) fn record(call: &Call, rule: &'static str, what: &str) {
         operation_id: Some(call.operation_id.clone()),
         ..Context::default()
     };
-    let refused = PolicyRefused { rule: Symbol::fold(rule), what: call.gateway.redactor.text(what) };
+    let redactor = &call.gateway.redactor;
+    let matched = matched.map(|matched| redactor.text(matched));
+    let refused = PolicyRefused { rule: Symbol::fold(rule), what: redactor.text(what), matched };
     call.gateway.journal.record(vec![Draft::new(&context, &refused)]);
 }
 
 /// Refuses a path, or a name that would become one.
 pub(super) fn path(call: &Call, asked: &str) -> Fault {
-    record(call, "path", asked);
+    record(call, "path", asked, None);
     Fault::new(Code::PathNotAllowed).with("path", asked)
 }
 

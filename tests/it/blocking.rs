@@ -106,6 +106,9 @@ async fn pages_reach_nothing_that_is_refused() {
     assert!(refused >= 16, "{refused} are told as blocked: {all:?}");
     let on_record = refusals(&server, &id).await;
     assert!(on_record.iter().all(|event| event["data"]["rule"] == "blocklist"), "{on_record:?}");
+    let rules = [site.other_url("").trim_start_matches("http://").to_owned(), site.url("/json")];
+    let by_rule = |event: &Value| rules.iter().any(|rule| event["data"]["matched"] == rule.as_str());
+    assert!(on_record.iter().all(by_rule), "each names the rule that matched: {on_record:?}");
     assert!(on_record.iter().any(|event| event["data"]["what"].as_str().is_some_and(|what| what.starts_with("ws:"))));
     assert_eq!(strays(&site), [""; 0]);
     assert!(site.received_for("/text").len() == 1 && site.received_for("/json").is_empty());

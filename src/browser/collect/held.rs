@@ -84,7 +84,8 @@ impl Collector {
         let first = self.targets.get_mut(session).is_some_and(|target| target.refusals.is_first(rule));
         if first || always {
             let what = self.setting.redactor.url(url);
-            self.record(context, &PolicyRefused { rule: Symbol::fold("blocklist"), what });
+            let matched = Some(self.setting.redactor.text(rule));
+            self.record(context, &PolicyRefused { rule: Symbol::fold("blocklist"), what, matched });
         }
     }
 }

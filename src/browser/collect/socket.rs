@@ -50,9 +50,13 @@ impl Collector {
             return Some(());
         }
         let event: SocketEvent = read(raw)?;
-        let Some(mut context) = self.flight_context(&event.request_id, session, event.timestamp) else { return Some(()) };
-        if !matches!(name, "webSocketCreated" | "webSocketWillSendHandshakeRequest" | "webSocketHandshakeResponseReceived")
-        {
+        let Some(mut context) = self.flight_context(&event.request_id, session, event.timestamp) else {
+            return Some(());
+        };
+        if !matches!(
+            name,
+            "webSocketCreated" | "webSocketWillSendHandshakeRequest" | "webSocketHandshakeResponseReceived"
+        ) {
             // A socket outlives the call that opened it: what goes over it is of the call that runs.
             context.operation_id = self.setting.scope.operation();
         }

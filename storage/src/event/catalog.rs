@@ -580,11 +580,13 @@ events! {
         sha256: Clean,
     }
     /// A rule of the operator's refused something.
-    75 "policy.refused" PolicyRefused @ 1 Audit {
-        /// Which rule: `scheme`, `path`, `launch_argument`.
+    75 "policy.refused" PolicyRefused @ 2 Audit {
+        /// Which rule: `scheme`, `path`, `launch_argument`, `blocklist`.
         rule: Symbol [Filter, Label],
         /// What was refused.
         what: Clean [Sensitive],
+        /// Which of the operator's rules, as it was given, where there may be many.
+        matched: Option<Clean>,
     }
     /// A session's login was saved under a name; the log never holds what was saved.
     76 "auth_state.saved" AuthStateSaved @ 1 Audit {
