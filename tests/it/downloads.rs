@@ -258,12 +258,7 @@ async fn a_browser_that_dies_ends_its_downloads() {
     let waiting = server.begin("download_file", download(&id, "#held")).await;
     site.arrived("/held").await;
     wait_for("the download", || async { rows(&server, &id).await.into_iter().next() }).await;
-    // Debian starts Chromium through a shell; what is killed is Chromium.
-    let mut browser = processes::children(server.pid())[0];
-    while let [only] = processes::children(browser.pid)[..] {
-        browser = only;
-    }
-    processes::signal(browser.pid, "KILL").await;
+    processes::signal(processes::browser(server.pid(), &[]).pid, "KILL").await;
     let fault = waiting.reply().await;
     assert!(["DOWNLOAD_FAILED", "BROWSER_CRASHED"].contains(&fault.code()), "{}", fault.structured);
     assert_eq!(ended(&server, &id, 1).await[0]["failure"], "browser_gone");

@@ -160,13 +160,7 @@ async fn sessions(server: &Server, site: &Site) -> Sessions {
     let mute = mute["session_id"].as_str().expect("an id").to_owned();
     let before = processes::children(server.pid());
     let dead = server.launch_at(&site.url("/plain.html")).await;
-    let own = processes::children(server.pid()).into_iter().find(|process| !before.contains(process));
-    let mut browser = own.expect("it has a browser of its own");
-    // Debian starts Chromium through a shell; what is killed is Chromium.
-    while let [only] = processes::children(browser.pid)[..] {
-        browser = only;
-    }
-    processes::signal(browser.pid, "KILL").await;
+    processes::signal(processes::browser(server.pid(), &before).pid, "KILL").await;
     wait_for("the session is known to be dead", || async {
         let reply = server.call("list_tabs", json!({"session_id": dead})).await;
         (reply.code() == "SESSION_DEAD").then_some(())

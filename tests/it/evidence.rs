@@ -4,7 +4,7 @@ use base64::Engine;
 use serde_json::{Value, json};
 
 use crate::site::{self, Site};
-use crate::support::{LIMIT, Options, Server, wait_for, walk};
+use crate::support::{LIMIT, Options, Server, processes, wait_for, walk};
 
 /// A session that has gone through the network page to its end.
 async fn networked(server: &Server, site: &Site) -> (String, Vec<Value>) {
@@ -195,6 +195,48 @@ async fn polling_while_the_page_talks_finds_every_line() {
     let wanted: Vec<String> = (0..400).map(|n| format!("line {n}")).collect();
     assert_eq!(lines, wanted);
     assert!(!talking.reply().await.is_error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn walks_go_on_over_the_death_of_a_browser_and_of_its_server() {
+    let site = Site::start().await;
+    let server = Server::start(Options::stdio()).await;
+    let id = server.launch_at(&site.url("/plain.html")).await;
+    let talk = "let n = 0; setInterval(() => { console.log('line ' + n++); fetch('/json?n=' + n); }); 1";
+    server.ok("evaluate", json!({"session_id": id, "expression": talk})).await;
+    let lists =
+        [("list_events", "events"), ("list_console_messages", "messages"), ("list_network_requests", "requests")];
+    let mut begun = Vec::new();
+    for (tool, key) in lists {
+        let mut page = server.ok(tool, json!({"session_id": id, "limit": 7})).await;
+        begun.push((page[key].as_array().cloned().expect("rows"), page["next_cursor"].take()));
+    }
+    processes::signal(processes::browser(server.pid(), &[]).pid, "KILL").await;
+    // These read while the death is taken in, until nothing more can come.
+    for ((tool, key), (rows, after)) in lists.into_iter().zip(&mut begun) {
+        let whole = async {
+            loop {
+                let closed = json!({"session_id": id, "kinds": ["session.closed"]});
+                let closed = server.ok("list_events", closed).await["events"].as_array().is_some_and(|e| !e.is_empty());
+                let mut page = server.ok(tool, json!({"session_id": id, "after": *after, "limit": 30})).await;
+                rows.extend(page[key].as_array().cloned().expect("rows"));
+                *after = page["next_cursor"].take();
+                if closed && page["has_more"] == false {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, whole).await.expect("the walk comes to rest");
+    }
+    let data = server.kill().await.data;
+    let server = Server::start(Options::stdio().on(&data)).await;
+    for ((tool, key), (rows, after)) in lists.into_iter().zip(begun) {
+        let page = server.ok(tool, json!({"session_id": id, "after": after})).await;
+        assert_eq!((page[key].as_array().map(Vec::len), &page["next_cursor"]), (Some(0), &after), "{tool} at rest");
+        let whole = walk::all(&server, tool, key, json!({"session_id": id}), 500).await;
+        let numbers = |rows: &[Value]| rows.iter().map(|row| row["seq"].clone()).collect::<Vec<_>>();
+        assert_eq!(numbers(&rows), numbers(&whole), "{tool}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

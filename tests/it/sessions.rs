@@ -215,14 +215,9 @@ async fn a_killed_browser_fails_its_calls_and_nothing_else() {
     let other = server.launch_at(&site.url("/plain.html")).await;
     let others = processes::children(server.pid());
     let id = server.launch_at(&site.url("/plain.html")).await;
-    let own: Vec<_> =
-        processes::children(server.pid()).into_iter().filter(|process| !others.contains(process)).collect();
-    // Debian starts Chromium through a shell; what is killed is Chromium.
-    let mut main = own[0];
-    while let [only] = processes::children(main.pid)[..] {
-        main = only;
-    }
-    let family = processes::descendants(own[0].pid);
+    let main = processes::browser(server.pid(), &others);
+    let mut family = processes::descendants(main.pid);
+    family.push(main);
     let held = server.begin("evaluate", json!({"session_id": id, "expression": HOLD})).await;
     site.arrived("/hold").await;
     let killed = Instant::now();

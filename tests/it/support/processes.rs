@@ -45,6 +45,21 @@ pub fn children(pid: u32) -> Vec<Process> {
     descendants(pid).into_iter().filter(is_child).collect()
 }
 
+/// Chromium's main process among the one browser of `pid` that is not in `before`: Debian starts it
+/// through a shell.
+///
+/// # Panics
+/// When there is no such browser.
+#[must_use]
+pub fn browser(pid: u32, before: &[Process]) -> Process {
+    let own = children(pid).into_iter().find(|process| !before.contains(process));
+    let mut main = own.expect("a browser of this server");
+    while let [only] = children(main.pid)[..] {
+        main = only;
+    }
+    main
+}
+
 /// Those of `processes` that still run.
 #[must_use]
 pub fn alive(processes: &[Process]) -> Vec<Process> {
