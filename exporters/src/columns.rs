@@ -13,7 +13,7 @@ use storage::event::catalog::NUMBER_MAX;
 use storage::event::{FieldFacts, FieldKind, KINDS, Kind, KindFacts};
 
 /// Version of the table's shape, in every file and manifest.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 /// Time zone of every timestamp column.
 const TIME_ZONE: &str = "UTC";
 /// Name of the last column.
