@@ -154,8 +154,8 @@ faults! {
 
     // ---- sessions ----------------------------------------------------------------------------------
     SessionNotFound "SESSION_NOT_FOUND" InstanceNotFound AfterCorrection ["session_id"]
-        "There is no live session of that id or name."
-        "Call list_sessions for the sessions that are live, or launch_session for a new one.";
+        "There is no session of that id or name: none that is live and, where evidence is read, none on record."
+        "Call list_sessions for the sessions that are live, or launch_session for a new one; evidence of closed sessions is read by their session_id.";
     SessionAlreadyExists "SESSION_ALREADY_EXISTS" InstanceAlreadyExists AfterCorrection ["session_id"]
         "That session name is taken by a session that is live, launching or still closing."
         "Choose another name, go on with the existing session, or close_session it and wait until list_sessions no longer shows it.";
@@ -175,8 +175,8 @@ faults! {
         "The session was closed earlier."
         "Its history can still be read with list_events and export_events; to browse, start another with launch_session.";
     SessionAccessDenied "SESSION_ACCESS_DENIED" InstanceNotFound Never ["session_id"]
-        "There is no live session of that id or name."
-        "Call list_sessions for the sessions that are live, or launch_session for a new one.";
+        "There is no session of that id or name: none that is live and, where evidence is read, none on record."
+        "Call list_sessions for the sessions that are live, or launch_session for a new one; evidence of closed sessions is read by their session_id.";
     SessionBusy "SESSION_BUSY" OperationTimeout Backoff ["depth"]
         "The session's queue of waiting calls is full."
         "Wait for earlier calls to end before sending more; calls to one session run one after another.";
