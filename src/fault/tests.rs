@@ -92,6 +92,7 @@ fn next_steps_name_what_exists() {
         "save_full_profile",
         "save_storage_state",
         "server_status",
+        "session_id",
         "timeout_ms",
         "wait_for_selector",
         "wait_until",
