@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contract::{Arguments, Lane, Pack, ToolFacts, validate};
 use crate::deadline::Deadline;
-use crate::envelope::{self, Operation, Reply};
+use crate::envelope::{self, Form, Operation, Reply};
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
 use crate::keep::KeepForCall;
@@ -50,6 +50,7 @@ struct Progress {
     started: Instant,
     started_at_micros: i64,
     target: Target,
+    form: Form,
     queue: Duration,
     entered: bool,
     /// The disk has no room for the call's own events: they are counted, and declared later.
@@ -83,6 +84,7 @@ pub async fn call(
     tool: &'static Tool,
     raw: Map<String, Value>,
     owner: Owner,
+    form: Form,
     cancelled: CancellationToken,
 ) -> Answer {
     let mut progress = Progress {
@@ -92,6 +94,7 @@ pub async fn call(
         started: Instant::now(),
         started_at_micros: now_micros(),
         target: Target::default(),
+        form,
         queue: Duration::ZERO,
         entered: false,
         off_record: admission::is_off_record(&gateway, &tool.facts),
@@ -146,6 +149,7 @@ fn prepare(
         session,
         cancelled,
         target: progress.target.clone(),
+        form: progress.form,
     })
 }
 
@@ -370,7 +374,7 @@ async fn answer(
         artifacts,
     };
     let keep = KeepForCall { gateway, context: progress.context() };
-    let reply = envelope::reply(ids.instance.as_deref(), operation, result, room, &keep).await;
+    let reply = envelope::reply(ids.instance.as_deref(), operation, result, progress.form, room, &keep).await;
     Answer { reply, image }
 }
 

@@ -1,20 +1,12 @@
 //! What JSON costs on the wire, to the byte.
 //!
-//! A reply carries its envelope twice: as `structuredContent`, and again escaped inside the text of a
+//! A reply in JSON carries its envelope twice: as `structuredContent`, and again escaped inside the text of a
 //! content block. So every byte counts two, and every quote and backslash one more. The sum over parts
 //! is the cost of the whole, which lets lists and previews be cut without rendering them again.
 
 use std::io;
 
 use serde_json::Value;
-
-use crate::limits::FRAME_BYTES;
-
-/// Bytes that a reply with this envelope takes on the wire, frame included.
-#[must_use]
-pub fn wire_bytes(structured: &Value) -> usize {
-    FRAME_BYTES + weight(structured)
-}
 
 /// What `value` costs within a reply.
 #[must_use]
@@ -27,6 +19,15 @@ pub fn weight(value: &Value) -> usize {
 #[must_use]
 pub fn json_bytes(value: &Value) -> usize {
     count(value).bytes
+}
+
+/// Length of `text` as a JSON string.
+#[must_use]
+pub fn text_bytes(text: &str) -> usize {
+    let mut count = Count::default();
+    // As for `count`.
+    let _ = serde_json::to_writer(&mut count, text);
+    count.bytes
 }
 
 /// What JSON text costs within a reply.

@@ -1,11 +1,13 @@
 //! The one shape of every reply, and the promise that none is larger than the operator allows.
 //!
 //! [`reply`] is the only way out: it settles outcome and retry, renders the envelope in its fixed
-//! order of keys, and bounds what goes on the wire. [`budget`] counts, [`page`] ends lists early,
-//! [`spill`] keeps large values as artifacts and leaves previews, [`TextForm`] says how the text reads.
+//! order of keys, and bounds what goes on the wire. [`form`] writes it and knows what that costs, [`page`]
+//! ends lists and long texts early, [`spill`] keeps large values as artifacts and leaves previews.
 
+mod bound;
 pub mod budget;
 mod compact;
+pub mod form;
 mod operation;
 pub mod page;
 pub mod spill;
@@ -15,38 +17,16 @@ use storage::ids::ArtifactHandle;
 
 use crate::fault::{Code, Fault};
 use crate::limits::{FRAME_BYTES, RESULT_BYTES_MIN};
-use budget::weight;
+use bound::Bound;
 use operation::Told;
 use page::Ends;
-use spill::Spiller;
+use spill::{Shrinking, Spiller};
 
 pub use compact::Reader;
+pub use form::{Form, TextForm};
 pub use operation::{Operation, Outcome, Reference, Retry, outcome_of};
-pub use page::{CursorAfter, List};
+pub use page::{CursorAfter, List, Piece};
 pub use spill::{Keep, Keeping};
-
-/// What the text of a reply is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TextForm {
-    /// The envelope as JSON, beside the envelope itself.
-    #[default]
-    Json,
-    /// Lines made for a model to read, and nothing beside them.
-    Compact,
-}
-
-impl TextForm {
-    pub const WORDS: &[&str] = &["json", "compact"];
-
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "json" => Some(Self::Json),
-            "compact" => Some(Self::Compact),
-            _ => None,
-        }
-    }
-}
 
 /// What a tool found, in the contract's shape.
 pub enum Data {
@@ -54,6 +34,8 @@ pub enum Data {
     Value(Value),
     /// A result that may end early with a cursor.
     List(List),
+    /// A result with a long text, of which a shorter piece may be given.
+    Piece(Piece),
 }
 
 /// A bounded reply, and what the log wants to know about it.
@@ -61,7 +43,7 @@ pub enum Data {
 pub struct Reply {
     /// The envelope.
     pub structured: Value,
-    /// The same envelope as JSON text.
+    /// The same envelope as text, in the form that was asked for.
     pub text: String,
     pub is_error: bool,
     pub outcome: Outcome,
@@ -74,35 +56,25 @@ pub struct Reply {
     pub kept: Vec<ArtifactHandle>,
 }
 
-impl Reply {
-    /// The reply as lines for a model, when these take no more than the envelope would have: it is within
-    /// the bound then.
-    #[must_use]
-    pub fn compact(&self, reader: Reader) -> String {
-        let text = compact::render(&self.structured, reader);
-        let costs = |text: &str| budget::json_bytes(&Value::from(text));
-        // Characters that nobody sees may grow when they are shown.
-        if costs(&text) <= weight(&self.structured) { text } else { self.text.clone() }
-    }
-}
-
 /// Renders and bounds the reply to one call. The lone caller is dispatch.
 ///
-/// `bytes_max` counts the whole reply on the wire; the least it can mean is the smallest bound that
-/// the option allows.
+/// `bytes_max` counts the whole reply on the wire, in the form it is sent in; the least it can mean is the
+/// smallest bound that the option allows.
 pub async fn reply(
     instance: Option<&str>,
     operation: Operation,
     result: Result<Data, Fault>,
+    form: Form,
     bytes_max: usize,
     keep: &dyn Keep,
 ) -> Reply {
     let (outcome, retry) = outcome_of(result.is_ok(), operation.entered, operation.reads);
     let room = bytes_max.max(RESULT_BYTES_MIN) - FRAME_BYTES;
     let frame = Frame { instance, operation: &operation, outcome, retry, told: Told::Whole };
+    let bound = Bound { frame, form, room };
     match result {
-        Ok(data) => deliver(frame, data, room, keep).await,
-        Err(fault) => refuse(frame, &fault, room),
+        Ok(data) => deliver(bound, data, keep).await,
+        Err(fault) => refuse(bound, &fault),
     }
 }
 
@@ -148,20 +120,9 @@ impl Frame<'_> {
         self.operation.to_json(self.outcome, self.retry, self.told)
     }
 
-    /// Tells less until the fixed part leaves half of the room to the data.
-    fn leaving_half(mut self, room: usize) -> Self {
-        for told in [Told::Whole, Told::WithoutReferences, Told::WithoutTool] {
-            self.told = told;
-            if weight(&self.success(Value::Null)) <= room / 2 {
-                break;
-            }
-        }
-        self
-    }
-
-    fn reply(self, structured: Value, code: Option<Code>) -> Reply {
+    fn reply(self, structured: Value, text: String, code: Option<Code>) -> Reply {
         Reply {
-            text: structured.to_string(),
+            text,
             structured,
             is_error: code.is_some(),
             outcome: self.outcome,
@@ -173,74 +134,109 @@ impl Frame<'_> {
     }
 }
 
+impl Bound<'_> {
+    /// Tells less until the fixed part leaves half of the room to the data.
+    fn leaving_half(mut self) -> Self {
+        for told in [Told::Whole, Told::WithoutReferences, Told::WithoutTool] {
+            self.frame.told = told;
+            if self.form.cost(&self.frame.success(Value::Null)) <= self.room / 2 {
+                break;
+            }
+        }
+        self
+    }
+}
+
 /// The reply to a call that succeeded: whole when it fits, which is the rule; else as much as fits.
-async fn deliver(frame: Frame<'_>, data: Data, room: usize, keep: &dyn Keep) -> Reply {
-    let (data, ends) = match data {
-        Data::Value(value) => (value, None),
+async fn deliver(bound: Bound<'_>, data: Data, keep: &dyn Keep) -> Reply {
+    let (data, cut) = match data {
+        Data::Value(value) => (value, Cut::Previews),
+        Data::Piece(piece) => ((piece.beginning)(piece.length), Cut::Piece(piece)),
         Data::List(list) => {
             let (value, ends) = list.into_parts();
-            (value, Some(ends))
+            (value, Cut::List(ends))
         }
     };
     let data_bytes = budget::json_bytes(&data) as u64;
-    let mut reply = frame.reply(frame.success(data), None);
-    if budget::weight_of_json(&reply.text) > room {
-        let data = reply.structured["data"].take();
+    let mut structured = bound.frame.success(data);
+    let (text, cost) = bound.form.write(&structured);
+    let mut reply = if cost <= bound.room {
+        bound.frame.reply(structured, text, None)
+    } else {
+        let data = structured["data"].take();
         let mut spiller = Spiller::new(keep);
-        reply = cut(frame.leaving_half(room), &data, ends.as_ref(), room, &mut spiller).await;
+        let mut reply = smaller(bound.leaving_half(), &data, &cut, &mut spiller).await;
         reply.kept = spiller.kept;
-        refer(&mut reply, room);
-    }
+        refer(&mut reply, bound);
+        reply
+    };
     reply.data_bytes = data_bytes;
     reply
 }
 
+/// How a result is cut that is too large.
+enum Cut {
+    Previews,
+    Piece(Piece),
+    List(Ends),
+}
+
 /// Names what bounding kept among the operation's artifacts, all of it or none: `data` has each handle
 /// beside what it stands for.
-fn refer(reply: &mut Reply, room: usize) {
+fn refer(reply: &mut Reply, bound: Bound<'_>) {
     let mut structured = reply.structured.clone();
     let operation = &mut structured["operation"];
     let Some(artifacts) = operation["artifacts"].as_array_mut() else { return };
     artifacts.extend(reply.kept.iter().map(|handle| Reference::Artifact(handle.clone()).to_json()));
-    if !reply.kept.is_empty() && operation.get("references_omitted").is_none() && weight(&structured) <= room {
-        reply.text = structured.to_string();
-        reply.structured = structured;
+    if !reply.kept.is_empty() && operation.get("references_omitted").is_none() {
+        let (text, cost) = bound.form.write(&structured);
+        if cost <= bound.room {
+            (reply.text, reply.structured) = (text, structured);
+        }
     }
 }
 
-/// Ends lists early, spills large values, and when neither is enough keeps the whole and says so.
-async fn cut(frame: Frame<'_>, data: &Value, ends: Option<&Ends>, room: usize, spiller: &mut Spiller<'_>) -> Reply {
-    let fixed = weight(&frame.success(Value::Null)) - weight(&Value::Null);
-    let budget = room.saturating_sub(fixed);
-    let smaller = match ends {
-        Some(ends) => page::fit(data, ends, budget, spiller).await,
-        None if weight(data) <= budget => Some(data.clone()),
-        None => spiller.shrink(data, budget).await,
-    };
-    let structured = smaller.map(|data| frame.success(data)).filter(|structured| weight(structured) <= room);
-    if let Some(structured) = structured {
-        return frame.reply(structured, None);
+/// Ends early, spills large values, and when neither is enough keeps the whole and says so.
+async fn smaller(bound: Bound<'_>, data: &Value, cut: &Cut, spiller: &mut Spiller<'_>) -> Reply {
+    // Telling less of the call may have been enough.
+    let mut sealed = bound.seal(data.clone());
+    if sealed.is_none() {
+        sealed = match cut {
+            Cut::List(ends) => page::fit(data, ends, bound, spiller).await,
+            Cut::Piece(piece) => page::longest(piece, bound),
+            Cut::Previews => None,
+        };
+    }
+    if sealed.is_none() && !matches!(cut, Cut::List(_)) {
+        let small = spiller.within(Shrinking::Previews, data, bound, &|small| small).await;
+        sealed = small.and_then(|small| bound.seal(small));
+    }
+    if let Some(structured) = sealed {
+        let text = bound.form.write(&structured).0;
+        return bound.frame.reply(structured, text, None);
     }
     let mut fault =
-        Fault::new(Code::ResultTooLarge).with("size", budget::json_bytes(data)).with("limit", room + FRAME_BYTES);
+        Fault::new(Code::ResultTooLarge).with("size", budget::json_bytes(data)).with("limit", bound.room + FRAME_BYTES);
     if let Some(handle) = spiller.keep_whole("data", data).await {
         fault = fault.with("handle", handle.as_str());
     }
     // The call was done; what is left to do is to look, not to repeat it.
-    let frame = Frame { retry: Retry::InspectState, told: Told::Whole, ..frame };
-    refuse(frame, &fault, room)
+    let frame = Frame { retry: Retry::InspectState, told: Told::Whole, ..bound.frame };
+    refuse(Bound { frame, ..bound }, &fault)
 }
 
 /// The reply to a call that failed. References go before details lose their last entry.
-fn refuse(mut frame: Frame<'_>, fault: &Fault, room: usize) -> Reply {
+fn refuse(bound: Bound<'_>, fault: &Fault) -> Reply {
     let code = fault.shown_code();
+    let mut frame = bound.frame;
     for told in [Told::Whole, Told::WithoutReferences, Told::WithoutTool] {
         frame.told = told;
         let mut details = fault.details().clone();
         loop {
             let structured = frame.failure(code, details.clone());
-            if weight(&structured) <= room {
-                return frame.reply(structured, Some(code));
+            let (text, cost) = bound.form.write(&structured);
+            if cost <= bound.room {
+                return frame.reply(structured, text, Some(code));
             }
             if !shorten(&mut details) {
                 break;
@@ -248,7 +244,9 @@ fn refuse(mut frame: Frame<'_>, fault: &Fault, room: usize) -> Reply {
         }
     }
     // Without details what is left is of fixed size, and `limits` holds that it fits.
-    frame.reply(frame.failure(code, Map::new()), Some(code))
+    let structured = frame.failure(code, Map::new());
+    let text = bound.form.write(&structured).0;
+    frame.reply(structured, text, Some(code))
 }
 
 /// Takes the last entry off the longest list that has more than one.

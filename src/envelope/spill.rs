@@ -10,6 +10,7 @@ use std::pin::Pin;
 use serde_json::{Map, Value};
 use storage::ids::ArtifactHandle;
 
+use super::bound::{Bound, Halving};
 use super::budget::{json_bytes, prefix_within, weight};
 use crate::fault::Fault;
 use crate::limits::{PREVIEW_BYTES_MAX, head};
@@ -31,20 +32,69 @@ const EMPTY_WEIGHT: usize = 8;
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
+/// How a value is made smaller.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shrinking {
+    /// Its largest members become previews.
+    Previews,
+    /// Its cheap plain members, and the handle of the whole.
+    StandIn,
+}
+
+/// In a trial, what handles look like.
+const HANDLE_ON_TRIAL: &str = "art-00000000000000000000000000000000";
+/// Budgets for shrinking count JSON written twice: no form takes less than one part in so many of that.
+const BUDGET_SHARE_MAX: usize = 8;
+/// And are found to within one part in so many of a reply's room.
+const BUDGET_STEPS: usize = 64;
+
 /// Keeps whole values on behalf of one reply and remembers what was kept.
 pub(super) struct Spiller<'a> {
     pub keep: &'a dyn Keep,
     pub kept: Vec<ArtifactHandle>,
+    /// Only the size of what would come of it is wanted: nothing is kept.
+    on_trial: bool,
 }
 
 impl<'a> Spiller<'a> {
     pub fn new(keep: &'a dyn Keep) -> Self {
-        Self { keep, kept: Vec::new() }
+        Self { keep, kept: Vec::new(), on_trial: false }
+    }
+
+    /// `value`, shrunk no more than it takes for the data that `placed` makes of it to keep the bound.
+    pub async fn within(
+        &mut self,
+        how: Shrinking,
+        value: &Value,
+        bound: Bound<'_>,
+        placed: &(dyn Fn(Value) -> Value + Sync),
+    ) -> Option<Value> {
+        let mut halving = Halving::below(BUDGET_SHARE_MAX * bound.room, bound.room / BUDGET_STEPS);
+        let mut best = None;
+        while let Some(budget) = halving.next() {
+            self.on_trial = true;
+            let small = self.shrink_by(how, value, budget).await;
+            self.on_trial = false;
+            // A budget too small to shrink anything to is no reason for a smaller one.
+            let (too_small, fits) = (small.is_none(), small.is_some_and(|small| bound.seal(placed(small)).is_some()));
+            if fits {
+                best = Some(budget);
+            }
+            halving.tried(budget, fits || too_small);
+        }
+        self.shrink_by(how, value, best?).await
+    }
+
+    async fn shrink_by(&mut self, how: Shrinking, value: &Value, budget: usize) -> Option<Value> {
+        match how {
+            Shrinking::Previews => self.shrink(value, budget).await,
+            Shrinking::StandIn => self.stand_in(value, budget).await,
+        }
     }
 
     /// Makes an object, or the objects of a list, cost at most `budget`. `None` when previews do not
     /// suffice or the whole cannot be kept.
-    pub async fn shrink(&mut self, value: &Value, budget: usize) -> Option<Value> {
+    async fn shrink(&mut self, value: &Value, budget: usize) -> Option<Value> {
         match value {
             Value::Object(members) => self.shrink_object(members, budget).await.map(Value::Object),
             Value::Array(items) => self.shrink_items(items, budget).await.map(Value::Array),
@@ -54,7 +104,7 @@ impl<'a> Spiller<'a> {
 
     /// What stands for an object that previews cannot make small enough: its cheap plain members, as
     /// many as fit, and the handle of the whole.
-    pub async fn stand_in(&mut self, value: &Value, budget: usize) -> Option<Value> {
+    async fn stand_in(&mut self, value: &Value, budget: usize) -> Option<Value> {
         let handle = self.keep_whole("item", value).await?;
         let mut out = Map::new();
         out.insert("item_bytes".into(), json_bytes(value).into());
@@ -74,6 +124,9 @@ impl<'a> Spiller<'a> {
 
     /// Keeps `value` whole.
     pub async fn keep_whole(&mut self, field: &str, value: &Value) -> Option<ArtifactHandle> {
+        if self.on_trial {
+            return Some(HANDLE_ON_TRIAL.into());
+        }
         let (media_type, bytes) = match value {
             Value::String(text) => (TEXT, text.clone().into_bytes()),
             other => (JSON, other.to_string().into_bytes()),
@@ -109,7 +162,12 @@ impl<'a> Spiller<'a> {
 
     async fn shrink_object(&mut self, members: &Map<String, Value>, budget: usize) -> Option<Map<String, Value>> {
         let plan = plan(members, budget)?;
-        let mut out = members.clone();
+        let previewed = |key: &String, value: &Value| match plan.spilled.contains(key) {
+            true => preview(value, plan.preview_weight),
+            false => value.clone(),
+        };
+        let mut out: Map<String, Value> =
+            members.iter().map(|(key, value)| (key.clone(), previewed(key, value))).collect();
         for key in &plan.spilled {
             let value = &members[key.as_str()];
             let (bytes_key, handle_key) = (format!("{key}_bytes"), format!("{key}_artifact"));
@@ -120,7 +178,6 @@ impl<'a> Spiller<'a> {
                 out.insert(bytes_key, bytes.into());
                 out.insert(handle_key, handle.as_str().into());
             }
-            out.insert(key.clone(), preview(value, plan.preview_weight));
         }
         out.insert("truncated".into(), true.into());
         (weight_of(&out) <= budget).then_some(out)

@@ -51,7 +51,9 @@ fn operation(tool: &str, artifacts: Vec<Reference>) -> Operation {
 }
 
 fn settle(operation: &Operation, result: Result<Data, Fault>, bytes_max: usize, shelf: &Shelf) -> Reply {
-    reply(Some("main"), operation.clone(), result, bytes_max, shelf).now_or_never().expect("the shelf answers at once")
+    reply(Some("main"), operation.clone(), result, Form::default(), bytes_max, shelf)
+        .now_or_never()
+        .expect("the shelf answers at once")
 }
 
 /// The reply as it leaves, with the largest request id and every member a protocol revision adds.
@@ -119,7 +121,7 @@ proptest! {
                 Value::Array(items) if as_list => listed(items.clone()),
                 value => Data::Value(value.clone()),
             };
-            let reply = reply(Some(&instance), operation.clone(), Ok(data), bytes_max, &shelf);
+            let reply = reply(Some(&instance), operation.clone(), Ok(data), Form::default(), bytes_max, &shelf);
             reply.now_or_never().expect("the shelf answers at once")
         };
         // Just below its own size is where a wrong count would show.
@@ -146,7 +148,7 @@ proptest! {
         for fault in [Fault::invalid(&problems), plain] {
             let operation = operation("click", vec![Reference::Path(path.clone())]);
             let shelf = Shelf::default();
-            let reply = reply(Some(&instance), operation, Err(fault), bytes_max, &shelf);
+            let reply = reply(Some(&instance), operation, Err(fault), Form::default(), bytes_max, &shelf);
             let reply = reply.now_or_never().expect("the shelf answers at once");
             prop_assert!(on_the_wire(&reply) <= bytes_max, "{} bytes of {bytes_max}", on_the_wire(&reply));
         }

@@ -17,8 +17,6 @@ use crate::browser::page::{
 };
 use crate::contract::facts::{INTEGER_MAX, SELECTOR_LENGTH_MAX, URL_LENGTH_MAX};
 use crate::contract::{Parameter, Shape};
-use crate::envelope::Data;
-use crate::envelope::budget::weight;
 use crate::fault::{Code, Fault, Problem};
 
 /// How long an expected consequence may take when the caller names no time.
@@ -107,33 +105,27 @@ impl After {
             data["action_completed"] = true.into();
             data["observation"] = wish.come(call).await?;
         }
-        let mut output = Output::value(data);
-        if call.arguments.flag("include_snapshot") == Some(true) {
-            self.show(call, &mut output).await;
+        match call.arguments.flag("include_snapshot") {
+            Some(true) => Ok(self.show(call, data).await),
+            _ => Ok(Output::value(data)),
         }
-        Ok(output)
     }
 
     /// Adds a snapshot. The action is done whether or not one can be had.
-    async fn show(&self, call: &Call, output: &mut Output) {
-        let beside = match &output.data {
-            Data::Value(data) => weight(data),
-            Data::List(_) => 0,
-        };
+    async fn show(&self, call: &Call, data: Value) -> Output {
         let (options, deadline) = (SnapshotOptions::default(), call.limit.within(SNAPSHOT_WAIT));
-        let taken = snapshot::take(call, &self.page, &options, deadline, beside).await;
-        let shown = match taken {
-            Ok(Output { data: Data::Value(mut shown), artifacts, .. }) => {
-                output.artifacts = artifacts;
-                shown.as_object_mut().map(|fields| fields.remove("session_id"));
-                shown
-            }
-            Ok(_) => Value::Null,
-            Err(fault) => json!({"code": fault.shown_code().as_str()}),
-        };
-        if let Data::Value(data) = &mut output.data {
+        let beside = data.clone();
+        let placed = move |mut shown: Value| {
+            shown.as_object_mut().map(|fields| fields.remove("session_id"));
+            let mut data = beside.clone();
             data["snapshot"] = shown;
-        }
+            data
+        };
+        snapshot::take(call, &self.page, &options, deadline, placed).await.unwrap_or_else(|fault| {
+            let mut data = data;
+            data["snapshot"] = json!({"code": fault.shown_code().as_str()});
+            Output::value(data)
+        })
     }
 }
 

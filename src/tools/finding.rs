@@ -69,8 +69,12 @@ async fn find_in_page(call: Call) -> Result<Output, Fault> {
     let lines: String = found.matches.iter().map(|one| format!("{}\n", row(one, main.as_str()))).collect();
     let head = head(&found, page.url());
     let whole = Capture::whole(head, lines);
-    if found.matches.len() <= limit && whole.fits(&call, 0, usize::MAX) {
-        return Ok(list(&call, whole, limit).into());
+    if found.matches.len() <= limit {
+        let mut shown = whole.head.clone();
+        shown.insert("matches".into(), whole.lines(limit).0.into_iter().map(|(row, _)| row).collect());
+        if call.form.holds(&Value::Object(shown), call.gateway.config.max_result_bytes) {
+            return Ok(list(&call, whole, limit).into());
+        }
     }
     let capture = frozen::freeze(&call, PURPOSE, whole.head, whole.text).await?;
     Ok(list(&call, capture, limit).into())

@@ -10,10 +10,9 @@ use storage::ids::ArtifactHandle;
 
 use super::tool::Call;
 use crate::contract::{Parameter, Shape};
-use crate::envelope::budget::{prefix_within, weight};
 use crate::fault::{Code, Fault};
 use crate::keep::{blocking, keep};
-use crate::limits::{FRAME_BYTES, RESULT_BYTES_MIN, head};
+use crate::limits::head;
 
 /// The rest of a capture.
 pub(super) const CURSOR: Parameter = Parameter::new(
@@ -29,11 +28,6 @@ const HEAD_BYTES_MAX: usize = 8192;
 const HEAD_TEXT_BYTES_MAX: usize = 1024;
 /// And of a reply at most one part in so many.
 const HEAD_SHARE: usize = 16;
-/// What a reply takes around the text: the envelope, the cursor, the names of both.
-const ENVELOPE_WEIGHT: usize = 1900;
-/// A part is at least this heavy, whatever stands beside it.
-const PART_WEIGHT_MIN: usize = 256;
-
 /// A capture, and where reading it goes on.
 pub(super) struct Capture {
     /// What was said of it when it was made.
@@ -100,24 +94,20 @@ impl Capture {
         Self { head, handle: None, text, offset: 0, total }
     }
 
-    /// Whether all of it has a place in one reply beside what weighs `beside`.
-    pub(super) fn fits(&self, call: &Call, beside: usize, bytes_max: usize) -> bool {
-        self.text.len() <= bytes_max && prefix_within(&self.text, self.room(call, beside)) == self.text.len()
+    /// How much of it there is to give, when a part is at most `bytes_max` long.
+    pub(super) fn length(&self, bytes_max: usize) -> usize {
+        head(&self.text, bytes_max).len()
     }
 
-    /// Takes a part off the beginning that fits a reply beside what weighs `beside` and is at most
-    /// `bytes_max` long, at a line's end where there is one; and the cursor for what follows it.
-    pub(super) fn part(self, call: &Call, beside: usize, bytes_max: usize) -> (String, Option<String>) {
-        let fits = head(&self.text, bytes_max);
-        let mut end = prefix_within(fits, self.room(call, beside));
-        if end < self.text.len() || self.offset + (end as u64) < self.total {
-            end = self.text[..end].rfind('\n').map_or(end, |line_end| line_end + 1);
+    /// The beginning that is at most `bytes_max` long, to a line's end where there is one; and the cursor for
+    /// what follows it.
+    pub(super) fn part(&self, bytes_max: usize) -> (&str, Option<String>) {
+        let mut part = head(&self.text, bytes_max);
+        if self.offset + (part.len() as u64) < self.total {
+            part = part.rfind('\n').map_or(part, |line_end| &part[..=line_end]);
         }
-        let next = self.offset + end as u64;
-        let cursor = self.cursor_at(next).filter(|_| next < self.total);
-        let mut text = self.text;
-        text.truncate(end);
-        (text, cursor)
+        let next = self.offset + part.len() as u64;
+        (part, self.cursor_at(next).filter(|_| next < self.total))
     }
 
     /// The first `limit` lines, each a JSON value, with where it ends; and whether more follow.
@@ -130,13 +120,6 @@ impl Capture {
             rows.extend(serde_json::from_str(line).map(|value| (value, end)));
         }
         (rows, end < self.total)
-    }
-
-    /// What the text may weigh in a reply that has the head, and what weighs `beside`.
-    fn room(&self, call: &Call, beside: usize) -> usize {
-        let head: usize = self.head.iter().map(|(key, value)| 2 * key.len() + 16 + weight(value)).sum();
-        let all = call.gateway.config.max_result_bytes.max(RESULT_BYTES_MIN);
-        all.saturating_sub(FRAME_BYTES + ENVELOPE_WEIGHT + head + beside).max(PART_WEIGHT_MIN)
     }
 
     /// The cursor for what follows a place; only what is kept can be continued.

@@ -13,6 +13,7 @@ use crate::contract::facts::{SESSION, Scalar, TAB};
 use crate::contract::result::{SESSION_ID, URL};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
 use crate::deadline::Deadline;
+use crate::envelope::{Data, Piece};
 use crate::fault::Fault;
 use crate::keep::reference;
 
@@ -68,7 +69,7 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
             ));
         }
         let capture = frozen::thaw(&call, PURPOSE, cursor).await?;
-        return Ok(part(&call, capture, 0));
+        return Ok(parts(&call, capture, |shown| shown));
     }
     let page = call.page()?;
     let arguments = &call.arguments;
@@ -77,11 +78,11 @@ async fn snapshot(call: Call) -> Result<Output, Fault> {
         interactive_only: arguments.flag("interactive_only").unwrap_or(false),
         depth_max: arguments.integer("max_depth").and_then(|depth| usize::try_from(depth).ok()),
     };
-    take(&call, &page, &options, call.deadline, 0).await
+    take(&call, &page, &options, call.deadline, |shown| shown).await
 }
 
-/// Captures the page; what is too long for one reply, beside what weighs `beside`, is kept, and its first
-/// part shown.
+/// Captures the page, as the data that `placed` makes of it; what is too long for one reply is kept, and its
+/// first part shown.
 ///
 /// # Errors
 /// As a failed page operation.
@@ -90,7 +91,7 @@ pub(super) async fn take(
     page: &Page,
     options: &SnapshotOptions,
     deadline: Deadline,
-    beside: usize,
+    placed: impl Fn(Value) -> Value + Send + Sync + 'static,
 ) -> Result<Output, Fault> {
     let taken = page.snapshot_of(options, deadline).await.map_err(faults::page(call))?;
     let _ = call.browser()?.refresh_titles(deadline.within(super::tabs::TITLES_WAIT)).await;
@@ -108,11 +109,14 @@ pub(super) async fn take(
         }
     }
     let whole = Capture::whole(head, taken.tree);
-    if whole.fits(call, beside, bytes_max(call)) {
-        return Ok(Output::value(data(call, whole.head, whole.text, None)));
+    if whole.text.len() <= bytes_max(call) {
+        let data = placed(data(call.arguments.text("session_id"), &whole.head, &whole.text, None));
+        if call.form.holds(&data, call.gateway.config.max_result_bytes) {
+            return Ok(Output::value(data));
+        }
     }
     let capture = frozen::freeze(call, PURPOSE, whole.head, whole.text).await?;
-    Ok(part(call, capture, beside))
+    Ok(parts(call, capture, placed))
 }
 
 fn bytes_max(call: &Call) -> usize {
@@ -120,24 +124,29 @@ fn bytes_max(call: &Call) -> usize {
     usize::try_from(asked).unwrap_or(usize::MAX)
 }
 
-fn part(call: &Call, capture: Capture, beside: usize) -> Output {
+/// As much of a capture as the reply has room for.
+fn parts(call: &Call, capture: Capture, placed: impl Fn(Value) -> Value + Send + Sync + 'static) -> Output {
     let handle = capture.handle.clone();
-    let head = capture.head.clone();
-    let (tree, cursor) = capture.part(call, beside, bytes_max(call));
-    let mut data = data(call, head, tree, cursor);
-    if let Some(handle) = handle {
-        data["tree_artifact"] = handle.as_str().into();
-        let mut output = Output::value(data);
-        output.artifacts = vec![reference(&handle)];
-        return output;
-    }
-    Output::value(data)
+    let artifacts = handle.iter().map(reference).collect();
+    let session_id = call.arguments.text("session_id").to_owned();
+    let length = capture.length(bytes_max(call));
+    let beginning = move |bytes_max: usize| {
+        let (tree, cursor) = capture.part(bytes_max.min(length));
+        let mut data = data(&session_id, &capture.head, tree, cursor);
+        if let Some(handle) = &handle {
+            data["tree_artifact"] = handle.as_str().into();
+        }
+        placed(data)
+    };
+    let mut output = Output::from(Data::Piece(Piece { length, beginning: Box::new(beginning) }));
+    output.artifacts = artifacts;
+    output
 }
 
-fn data(call: &Call, head: Map<String, Value>, tree: String, cursor: Option<String>) -> Value {
+fn data(session_id: &str, head: &Map<String, Value>, tree: &str, cursor: Option<String>) -> Value {
     let mut data = Map::new();
-    data.insert("session_id".into(), call.arguments.text("session_id").into());
-    data.extend(head);
+    data.insert("session_id".into(), session_id.into());
+    data.extend(head.clone());
     data.insert("has_more".into(), cursor.is_some().into());
     if let Some(cursor) = cursor {
         data.insert("next_cursor".into(), cursor.into());

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::browser::{Browser, Page};
 use crate::contract::{Arguments, ToolFacts};
 use crate::deadline::Deadline;
-use crate::envelope::{Data, Reference};
+use crate::envelope::{Data, Form, Reference};
 use crate::fault::{Code, Fault};
 use crate::gateway::Gateway;
 use crate::session::Session;
@@ -41,6 +41,8 @@ pub struct Call {
     /// Fires when the client takes the call back.
     pub cancelled: CancellationToken,
     pub target: Target,
+    /// How the reply is sent, which says how much it can hold.
+    pub form: Form,
 }
 
 /// What the call turned out to concern; filled in while it runs, read when it has ended.

@@ -28,9 +28,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
-use crate::contract::{ToolFacts, schema};
+use crate::contract::schema;
 use crate::dispatch;
-use crate::envelope::{Reader, TextForm};
+use crate::envelope::{Form, Reader, TextForm};
 use crate::gateway::{Gateway, local_owner};
 use crate::tools::offer::Offer;
 use crate::tools::tool::Tool;
@@ -142,9 +142,11 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params("there is no tool of that name; tools/list names them all", None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let call = self.begin(Box::pin(dispatch::call(gateway, tool, arguments, owner, context.ct.clone())));
+        let names_session = tool.facts.parameters.iter().any(|parameter| parameter.name == "session_id");
+        let form = Form { text: form, reader: Reader { acts: !tool.facts.effect.read_only, names_session } };
+        let call = self.begin(Box::pin(dispatch::call(gateway, tool, arguments, owner, form, context.ct.clone())));
         match call.await {
-            Ok(answer) => Ok(result(answer, form, &tool.facts).into()),
+            Ok(answer) => Ok(result(answer, form.text).into()),
             Err(panic) => {
                 tracing::error!(%panic, "a call ended without an answer");
                 Err(ErrorData::internal_error(
@@ -172,16 +174,9 @@ impl ServerHandler for Handler {
     }
 }
 
-fn result(answer: dispatch::Answer, form: TextForm, facts: &ToolFacts) -> CallToolResult {
-    let (text, structured) = match form {
-        TextForm::Json => (answer.reply.text, Some(answer.reply.structured)),
-        TextForm::Compact => {
-            let names_session = facts.parameters.iter().any(|parameter| parameter.name == "session_id");
-            let reader = Reader { acts: !facts.effect.read_only, names_session };
-            (answer.reply.compact(reader), None)
-        }
-    };
-    let mut content = vec![ContentBlock::text(text)];
+fn result(answer: dispatch::Answer, form: TextForm) -> CallToolResult {
+    let structured = (form == TextForm::Json).then_some(answer.reply.structured);
+    let mut content = vec![ContentBlock::text(answer.reply.text)];
     if let Some(image) = answer.image {
         content.push(ContentBlock::image(crate::base64(&image.bytes), image.media_type));
     }

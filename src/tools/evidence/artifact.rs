@@ -1,14 +1,16 @@
 //! `read_artifact`: a range of anything kept.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use storage::artifact::ArtifactStore;
 use storage::ids::ArtifactHandle;
 
 use crate::contract::facts::{INTEGER_MAX, Scalar};
 use crate::contract::result::HAS_MORE;
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
+use crate::envelope::{Data, Piece};
 use crate::fault::{Code, Fault};
 use crate::keep::blocking;
+use crate::limits;
 use crate::tools::tool::{Call, Output, Tool};
 
 /// What one call reads when it names no length, in bytes.
@@ -50,7 +52,7 @@ async fn read_artifact(call: Call) -> Result<Output, Fault> {
         call.gateway.ledger.artifact(&call.owner, &handle).await?.ok_or_else(|| Fault::new(Code::UnknownHandle))?;
     let offset = call.arguments.integer("offset").unwrap_or(0);
     let asked = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT);
-    let length = usize::try_from(asked.min(room(&call))).unwrap_or(usize::MAX);
+    let length = longest(&call, asked);
     let artifacts = call.gateway.artifacts.clone();
     let bytes = read_kept(artifacts, handle, offset, length, row.seq).await?;
     let mut data = Map::new();
@@ -59,8 +61,7 @@ async fn read_artifact(call: Call) -> Result<Output, Fault> {
     data.insert("purpose".into(), row.purpose.as_str().into());
     data.insert("total_bytes".into(), row.bytes.into());
     data.insert("sha256".into(), row.sha256.as_str().into());
-    data.extend(range(bytes, offset, row.bytes, call.arguments.text("encoding"), room(&call))?);
-    Ok(Output::value(Value::Object(data)))
+    Ok(range(data, bytes, offset, row.bytes, call.arguments.text("encoding"))?.into())
 }
 
 /// A range of what is kept; where it was altered on disk, the fault names the event that tells of it.
@@ -78,52 +79,49 @@ pub(super) async fn read_kept(
     })
 }
 
-/// How many bytes fit a reply in their most wasteful form: two copies, the text one escaped twice.
-pub(super) fn room(call: &Call) -> u64 {
-    let bytes_max = call.gateway.config.max_result_bytes as u64;
-    (bytes_max.saturating_sub(2_048) / 4).max(256)
+/// How much of `asked` a reply could hold in the form that takes least for it.
+pub(super) fn longest(call: &Call, asked: u64) -> usize {
+    usize::try_from(asked).unwrap_or(usize::MAX).min(call.gateway.config.max_result_bytes)
 }
 
-/// `offset`, `length`, `content`, `encoding`, `next_offset`, `has_more` of a range. Text ends at a
-/// character's boundary, and early where escaping makes it too long for the reply.
+/// `head` with `offset`, `length`, `content`, `encoding`, `next_offset`, `has_more` of a range, as much of it
+/// as the reply has room for. Text ends at a character's boundary.
 pub(super) fn range(
+    head: Map<String, Value>,
     mut bytes: Vec<u8>,
     offset: u64,
     total: u64,
     encoding: &str,
-    room: u64,
-) -> Result<Map<String, Value>, Fault> {
+) -> Result<Data, Fault> {
     let text = if encoding == "base64" { None } else { text_length(&bytes) };
-    let (content, name) = match text {
-        Some(length) => {
-            bytes.truncate(length);
-            let mut text = String::from_utf8(bytes.clone()).unwrap_or_default();
-            cut_to_wire(&mut text, room);
-            bytes.truncate(text.len());
-            (text, "text")
-        }
-        None if encoding == "text" => {
-            return Err(Fault::invalid_argument("encoding", "these bytes are not UTF-8 text; ask for base64"));
-        }
-        None => {
-            // Base64 is four thirds as long, and is not escaped.
-            bytes.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-            (crate::base64(&bytes), "base64")
-        }
-    };
-    let next = offset + bytes.len() as u64;
-    let fields = json!({
-        "offset": offset,
-        "length": bytes.len(),
-        "encoding": name,
-        "content": content,
-        "next_offset": next,
-        "has_more": next < total,
-    });
-    match fields {
-        Value::Object(fields) => Ok(fields),
-        _ => Ok(Map::new()),
+    if text.is_none() && encoding == "text" {
+        return Err(Fault::invalid_argument("encoding", "these bytes are not UTF-8 text; ask for base64"));
     }
+    bytes.truncate(text.unwrap_or(bytes.len()));
+    let length = bytes.len();
+    let text = text.and_then(|_| String::from_utf8(std::mem::take(&mut bytes)).ok());
+    let beginning = move |bytes_max: usize| {
+        let (content, length, encoding) = match &text {
+            Some(text) => {
+                let content = limits::head(text, bytes_max);
+                (content.to_owned(), content.len(), "text")
+            }
+            None => {
+                let length = bytes_max.min(bytes.len());
+                (crate::base64(&bytes[..length]), length, "base64")
+            }
+        };
+        let next = offset + length as u64;
+        let mut data = head.clone();
+        data.insert("offset".into(), offset.into());
+        data.insert("length".into(), length.into());
+        data.insert("encoding".into(), encoding.into());
+        data.insert("content".into(), content.into());
+        data.insert("next_offset".into(), next.into());
+        data.insert("has_more".into(), (next < total).into());
+        Value::Object(data)
+    };
+    Ok(Data::Piece(Piece { length, beginning: Box::new(beginning) }))
 }
 
 /// How many of these bytes are whole UTF-8 characters; `None` when they are no text.
@@ -132,22 +130,5 @@ fn text_length(bytes: &[u8]) -> Option<usize> {
         Ok(_) => Some(bytes.len()),
         Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => Some(error.valid_up_to()),
         Err(_) => None,
-    }
-}
-
-/// Cuts `text` so that its JSON form within JSON stays below twice `room`.
-fn cut_to_wire(text: &mut String, room: u64) {
-    let mut wire = 0u64;
-    let end = text.char_indices().find_map(|(at, c)| {
-        wire += match c {
-            '"' | '\\' => 2 + 4,
-            '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2 + 3,
-            c if u32::from(c) < 0x20 => 6 + 7,
-            c => 2 * c.len_utf8() as u64,
-        };
-        (wire > room * 2).then_some(at)
-    });
-    if let Some(end) = end {
-        text.truncate(end);
     }
 }

@@ -13,6 +13,7 @@ use super::network::row_json;
 use super::paging::{self, AFTER, LIMIT, ORDER, Row, put};
 use crate::contract::facts::{INTEGER_MAX, SESSION, Scalar};
 use crate::contract::{Effect, Field, Lane, Pack, Parameter, Returns, Shape, ToolFacts};
+use crate::envelope::Data;
 use crate::fault::Fault;
 use crate::tools::tool::{Call, Output, Tool};
 
@@ -79,7 +80,7 @@ async fn get_network_request(call: Call) -> Result<Output, Fault> {
         "response_headers" => data.extend(headers(&detail, "response")),
         "timing" => data.extend(timing(&detail)),
         "redirects" => put(&mut data, "redirects", Some(of_kind(&detail, Kind::NetworkRedirect))),
-        _ => data.extend(body(&call, &detail, part.trim_end_matches("_body")).await?),
+        _ => return Ok(body(&call, &detail, part.trim_end_matches("_body"), data).await?.into()),
     }
     Ok(Output::value(Value::Object(data)))
 }
@@ -182,21 +183,26 @@ fn none_recorded(row: &RequestRow, direction: &str, live: bool) -> &'static str 
     }
 }
 
-async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Map<String, Value>, Fault> {
+async fn body(
+    call: &Call,
+    detail: &RequestDetail,
+    direction: &str,
+    mut out: Map<String, Value>,
+) -> Result<Data, Fault> {
     let row = &detail.row;
     let facts = if direction == "request" { &row.request_body } else { &row.response_body };
     let is_kept = facts.as_ref().is_some_and(|facts| facts.omitted.is_none());
     if direction == "response" && !is_kept && !row.is_websocket && row.frames > 0 {
-        return running_body(call, row).await;
+        return running_body(call, row, out).await;
     }
     let Some(facts) = facts else {
         let omitted = none_recorded(row, direction, paging::is_live(call));
-        return Ok(Map::from_iter([("kept".to_owned(), json!(false)), ("omitted".to_owned(), json!(omitted))]));
+        out.insert("kept".into(), false.into());
+        out.insert("omitted".into(), omitted.into());
+        return Ok(Data::Value(Value::Object(out)));
     };
     let offset = call.arguments.integer("offset").unwrap_or(0);
-    let room = super::artifact::room(call);
-    let length = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT).min(room);
-    let mut out = Map::new();
+    let length = super::artifact::longest(call, call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT));
     out.insert("total_bytes".into(), facts.bytes.into());
     put(&mut out, "cut", facts.cut.then_some(true));
     put(&mut out, "mime_type", row.mime_type.as_deref().filter(|_| direction == "response"));
@@ -204,22 +210,20 @@ async fn body(call: &Call, detail: &RequestDetail, direction: &str) -> Result<Ma
         (Some(handle), _) => {
             out.insert("artifact".into(), handle.as_str().into());
             let (artifacts, handle) = (call.gateway.artifacts.clone(), handle.clone());
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
             super::artifact::read_kept(artifacts, handle, offset, length, row.seq).await?
         }
         (None, Some(text)) => slice(text.as_bytes(), offset, length),
         (None, None) => {
             out.insert("kept".into(), false.into());
             put(&mut out, "omitted", facts.omitted.as_deref());
-            return Ok(out);
+            return Ok(Data::Value(Value::Object(out)));
         }
     };
-    out.extend(super::artifact::range(bytes, offset, facts.bytes, "auto", room)?);
-    Ok(out)
+    super::artifact::range(out, bytes, offset, facts.bytes, "auto")
 }
 
 /// What has come of a response that has not ended, or had not when the record did.
-async fn running_body(call: &Call, row: &RequestRow) -> Result<Map<String, Value>, Fault> {
+async fn running_body(call: &Call, row: &RequestRow, mut out: Map<String, Value>) -> Result<Data, Fault> {
     let filter = EventFilter {
         session_id: Some(row.session_id.clone()),
         kinds: Some(vec![Kind::NetworkChunk]),
@@ -227,9 +231,8 @@ async fn running_body(call: &Call, row: &RequestRow) -> Result<Map<String, Value
         ..EventFilter::default()
     };
     let filter = paging::compile(&filter)?;
-    let room = super::artifact::room(call);
     let offset = call.arguments.integer("offset").unwrap_or(0);
-    let length = call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT).min(room);
+    let length = super::artifact::longest(call, call.arguments.integer("length").unwrap_or(LENGTH_DEFAULT));
     let (mut wanted, mut total, mut after) = (Vec::new(), 0, None);
     loop {
         let asked = PageRequest {
@@ -242,7 +245,7 @@ async fn running_body(call: &Call, row: &RequestRow) -> Result<Map<String, Value
         let page = call.gateway.ledger.page(&asked).await?;
         for chunk in page.items.iter().filter_map(|event| NetworkChunk::take(&event.view()).ok()) {
             let text = chunk.text.as_str().as_bytes();
-            let missing = length.saturating_sub(wanted.len() as u64);
+            let missing = length.saturating_sub(wanted.len());
             wanted.extend(slice(text, (offset + wanted.len() as u64).saturating_sub(total), missing));
             total += text.len() as u64;
         }
@@ -251,12 +254,10 @@ async fn running_body(call: &Call, row: &RequestRow) -> Result<Map<String, Value
             break;
         }
     }
-    let mut out = Map::new();
     out.insert("total_bytes".into(), total.into());
     out.insert("cut".into(), true.into());
     put(&mut out, "mime_type", row.mime_type.as_deref());
-    out.extend(super::artifact::range(wanted, offset, total, "auto", room)?);
-    Ok(out)
+    super::artifact::range(out, wanted, offset, total, "auto")
 }
 
 /// The body as the log itself holds it.
@@ -272,9 +273,9 @@ fn inline(detail: &RequestDetail, direction: &str) -> Option<String> {
     text
 }
 
-fn slice(bytes: &[u8], offset: u64, length: u64) -> Vec<u8> {
+fn slice(bytes: &[u8], offset: u64, length: usize) -> Vec<u8> {
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let end = start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX)).min(bytes.len());
+    let end = start.saturating_add(length).min(bytes.len());
     bytes[start..end].to_vec()
 }
 

@@ -1,6 +1,7 @@
 //! No reply exceeds its bound, whatever the input, and what did not fit can be read to its last byte.
 
 mod every_tool;
+mod filling;
 
 use serde_json::{Value, json};
 

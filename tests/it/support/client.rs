@@ -1,7 +1,8 @@
 //! Calls through a real MCP client.
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, NumberOrString, ServerResult, Tool as McpTool,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, NumberOrString, ServerResult,
+    Tool as McpTool,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use rmcp::{Peer, RoleClient};
@@ -44,6 +45,11 @@ impl Client {
         Pending { handle, wire: self.wire.clone() }
     }
 
+    /// The bare result of a call, in whatever form, and what it took on the wire; 0 where nobody measures.
+    pub async fn ask(&self, tool: &str, arguments: Value) -> (CallToolResult, usize) {
+        self.begin(tool, arguments).await.answer().await.expect("the call is answered")
+    }
+
     async fn send(&self, tool: &str, arguments: JsonObject) -> Result<RequestHandle<RoleClient>, ServiceError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -60,12 +66,16 @@ impl Client {
 impl Pending {
     /// The reply, or the protocol's error.
     pub async fn result(self) -> Result<Reply, ServiceError> {
+        self.answer().await.map(|(result, wire_bytes)| Reply::new(result, wire_bytes))
+    }
+
+    async fn answer(self) -> Result<(CallToolResult, usize), ServiceError> {
         let id = match &self.handle.id {
             NumberOrString::Number(number) => number.to_string(),
             NumberOrString::String(text) => format!("\"{text}\""),
         };
         match self.handle.await_response().await? {
-            ServerResult::CallToolResult(result) => Ok(Reply::new(result, self.wire.length(&id))),
+            ServerResult::CallToolResult(result) => Ok((result, self.wire.length(&id))),
             other => panic!("no answer to tools/call: {other:?}"),
         }
     }
