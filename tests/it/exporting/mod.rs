@@ -4,6 +4,7 @@ mod auditor;
 mod formats;
 mod places;
 mod readers;
+mod terminal;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -27,8 +27,17 @@ pub fn fixture(name: &str) -> PathBuf {
 
 /// What `tests/readers/read.py` prints.
 pub async fn read(arguments: &[&str], input: &str) -> Value {
+    run("read.py", arguments, input).await
+}
+
+/// How a command line went whose standard error is a terminal: `code`, `stdout`, `stderr`.
+pub async fn on_terminal(line: &[&str]) -> Value {
+    run("terminal.py", line, "").await
+}
+
+async fn run(name: &str, arguments: &[&str], input: &str) -> Value {
     let mut command = Command::new(python());
-    command.arg(script("read.py")).args(arguments).kill_on_drop(true);
+    command.arg(script(name)).args(arguments).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("python starts");
     let mut stdin = child.stdin.take().expect("stdin is piped");

@@ -14,7 +14,7 @@ mod leftovers;
 mod load;
 mod notes;
 mod paging;
-mod payload;
+pub mod payload;
 mod power;
 mod program;
 mod restarts;
