@@ -19,9 +19,13 @@ const PATH_BYTES_MAX: usize = 1_024;
 /// `asked` below `root`, its directories made. An absolute path is taken when it already lies below.
 ///
 /// # Errors
-/// When it leaves `root` by `..`, by a link, or by being another absolute path.
+/// When it leaves `root` by `..`, by a link, or by being another absolute path; when it would not look
+/// like what it is, or be taken for a file that was not finished.
 pub fn below(root: &Path, asked: &str) -> Result<PathBuf, NotBelow> {
-    if asked.is_empty() || asked.len() > PATH_BYTES_MAX || asked.contains('\0') || asked.ends_with('/') {
+    if asked.is_empty() || asked.len() > PATH_BYTES_MAX || asked.contains(is_unseen) || asked.ends_with('/') {
+        return Err(NotBelow);
+    }
+    if is_unfinished(asked.rsplit('/').next().unwrap_or_default()) {
         return Err(NotBelow);
     }
     let relative = Path::new(asked).strip_prefix(root).unwrap_or(Path::new(asked));
@@ -284,9 +288,27 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary directory");
         let root = root.path();
         std::os::unix::fs::symlink("/tmp", root.join("link")).expect("a link");
-        for asked in ["../x", "a/../../x", "/etc/passwd", "link/x", "link", "", "a/", "a\0b", ".", "..", "./.."] {
+        for asked in [
+            "../x",
+            "a/../../x",
+            "/etc/passwd",
+            "link/x",
+            "link",
+            "",
+            "a/",
+            "a\0b",
+            ".",
+            "..",
+            "./..",
+            "a\nb",
+            "a\u{1b}[2J",
+            "a\u{202e}b",
+        ] {
             assert_eq!(below(root, asked), Err(NotBelow), "{asked:?}");
         }
+        let unfinished = "d/.a.csv.0123456789ab.part";
+        assert_eq!(below(root, unfinished), Err(NotBelow), "the next start would remove it");
+        assert_eq!(below(root, "-a/.b"), Ok(root.join("-a/.b")));
         assert_eq!(below(root, "a/b.png"), Ok(root.join("a/b.png")));
         let inside = root.join("c.png");
         assert_eq!(below(root, inside.to_str().expect("a UTF-8 path")), Ok(inside));

@@ -89,8 +89,12 @@ impl FormatWriter for CsvWriter {
 
     fn seal(&mut self, _options: &ExportOptions, _tally: &Tally) -> Result<Sealed, ExportError> {
         self.hand_over()?;
-        let (bytes, sha256) = self.out.commit()?;
+        let (bytes, sha256) = self.out.prepare()?;
         Ok(Sealed { bytes, sha256, row_groups: 0, unplaced: 0, details: None })
+    }
+
+    fn target(&mut self) -> &mut Target {
+        &mut self.out
     }
 }
 

@@ -19,7 +19,7 @@ use crate::ndjson::NdjsonWriter;
 use crate::parquet::ParquetWriter;
 use crate::removals::Removed;
 use crate::tally::{DeclaredGap, Tally};
-use crate::target::Destination;
+use crate::target::{Destination, Target};
 
 /// A file an export writes is at most this long, unless the caller says less.
 pub const EXPORT_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
@@ -128,6 +128,9 @@ pub enum ExportError {
     /// The target has no file name, or one that is not UTF-8.
     #[error("{} does not name a file", path.display())]
     Target { path: PathBuf },
+    /// The name leaves no room for what is put before and after it.
+    #[error("{} is too long a name; use at most {bytes_max} bytes", path.display())]
+    NameTooLong { path: PathBuf, bytes_max: usize },
     /// What stands there is a directory, a link, a device: nothing that an export replaces.
     #[error("{} is not a regular file and is not replaced; name another", path.display())]
     NotReplaceable { path: PathBuf },
@@ -227,8 +230,10 @@ pub(crate) trait FormatWriter: Send {
     }
     /// Adds an event; false when the format has no place for it.
     fn push(&mut self, event: &EventView<'_>) -> Result<bool, ExportError>;
-    /// Makes the file durable under its final name.
+    /// Writes what is left and prepares the file; it has no name yet.
     fn seal(&mut self, options: &ExportOptions, tally: &Tally) -> Result<Sealed, ExportError>;
+    /// Where the bytes go.
+    fn target(&mut self) -> &mut Target;
 }
 
 impl Export {
@@ -240,6 +245,7 @@ impl Export {
         options: &ExportOptions,
     ) -> Result<Self, ExportError> {
         let target = target.into();
+        target.is_nameable()?;
         // What cannot be finished is not begun: the file that stands there stays.
         manifest::beside(&target).is_free(options.overwrite)?;
         let writer: Box<dyn FormatWriter> = match format {
@@ -307,14 +313,23 @@ impl Export {
         if self.spoiled {
             return Err(ExportError::Spoiled);
         }
-        let _turn = self.target.take_turn()?;
         let sealed = self.writer.seal(&self.options, &self.tally)?;
         self.tally.events -= sealed.unplaced;
         self.tally.unplaced += sealed.unplaced;
-        let text = manifest::text(&self.target, self.format, &sealed, &self.tally, &surroundings, &self.options);
-        let written = Written {
+        let text = manifest::text(&self.target, self.format, &sealed, &self.tally, &surroundings, &self.options)?;
+        let place = manifest::beside(&self.target);
+        let mut manifest = manifest::prepare(&place, &text, self.options.overwrite)?;
+        let turn = self.target.take_turn()?;
+        self.writer.target().publish()?;
+        if let Err(error) = manifest.publish() {
+            // A file without its manifest would pass for a whole export; the first error says why.
+            self.target.remove();
+            return Err(error);
+        }
+        drop(turn);
+        Ok(Written {
             format: self.format,
-            manifest: manifest::beside(&self.target),
+            manifest: place,
             target: self.target,
             events: self.tally.events,
             excluded: self.tally.excluded,
@@ -328,13 +343,7 @@ impl Export {
             lost_events: self.tally.lost_events,
             gaps: self.tally.gaps,
             surroundings,
-        };
-        if let Err(error) = text.and_then(|text| manifest::write(&written.manifest, &text, self.options.overwrite)) {
-            // A file without its manifest would pass for a whole export; the first error says why.
-            written.target.remove();
-            return Err(error);
-        }
-        Ok(written)
+        })
     }
 }
 

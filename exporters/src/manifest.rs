@@ -1,7 +1,8 @@
 //! What lies beside every exported file: enough to tell whether it is whole and what it leaves out.
 //!
-//! The manifest is written after the file has its final name, and that of a file that is replaced goes
-//! before it is: so its presence means that the export was finished; its hash ties it to that very file.
+//! The manifest is written before the file has its final name and gets its own after it, and that of a file
+//! that is replaced goes before it is: so its presence means that the export was finished; its hash ties it
+//! to that very file.
 
 use std::io::Write as _;
 
@@ -28,11 +29,12 @@ pub fn beside(target: &Destination) -> Destination {
     target.with_suffix(SUFFIX)
 }
 
-pub(crate) fn write(manifest: &Destination, text: &str, overwrite: bool) -> Result<(), ExportError> {
+/// The manifest's bytes, to be published after those of its file.
+pub(crate) fn prepare(manifest: &Destination, text: &str, overwrite: bool) -> Result<Target, ExportError> {
     let mut out = Target::create(manifest, MANIFEST_BYTES_MAX, overwrite)?;
     out.write_all(text.as_bytes()).map_err(|error| out.error("write", error))?;
-    out.commit()?;
-    Ok(())
+    out.prepare()?;
+    Ok(out)
 }
 
 pub(crate) fn text(

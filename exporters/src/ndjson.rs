@@ -34,7 +34,11 @@ impl FormatWriter for NdjsonWriter {
     }
 
     fn seal(&mut self, _options: &ExportOptions, _tally: &Tally) -> Result<Sealed, ExportError> {
-        let (bytes, sha256) = self.out.commit()?;
+        let (bytes, sha256) = self.out.prepare()?;
         Ok(Sealed { bytes, sha256, row_groups: 0, unplaced: 0, details: None })
+    }
+
+    fn target(&mut self) -> &mut Target {
+        &mut self.out
     }
 }

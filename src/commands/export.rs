@@ -199,7 +199,9 @@ impl From<ExportError> for CommandError {
         let message = error.to_string();
         match error {
             ExportError::Storage(error) => error.into(),
-            ExportError::Target { .. } | ExportError::NotReplaceable { .. } => Self::new(EXIT_USAGE, message),
+            ExportError::Target { .. } | ExportError::NotReplaceable { .. } | ExportError::NameTooLong { .. } => {
+                Self::new(EXIT_USAGE, message)
+            }
             ExportError::Exists { .. } | ExportError::Io { .. } => Self::new(EXIT_IO, message),
             ExportError::Limit { .. }
             | ExportError::Order { .. }

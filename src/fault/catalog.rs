@@ -301,7 +301,7 @@ faults! {
     // ---- files -------------------------------------------------------------------------------------
     PathNotAllowed "PATH_NOT_ALLOWED" InvalidParams AfterCorrection ["path"]
         "The path or file name lies outside its permitted area."
-        "Pass a plain relative name without .. in it, or leave the path out to have the file kept as an artifact.";
+        "Pass a plain relative name without .. or invisible characters in it, or leave the path out to have the file kept as an artifact.";
     UploadFailed "UPLOAD_FAILED" InternalError AfterCorrection ["reason"]
         "The file input did not take the files."
         "Read details.reason and check with snapshot that the selector names a file input that accepts them.";

@@ -219,7 +219,7 @@ impl FormatWriter for HarWriter {
         self.gathered
             .extend_from_slice(format!("\n],\"pages\":{pages}{browser},\"comment\":{comment}}}}}\n").as_bytes());
         self.hand_over()?;
-        let (bytes, sha256) = self.out.commit()?;
+        let (bytes, sha256) = self.out.prepare()?;
         let details = json!({
             "entries": self.counts.entries,
             "pages": self.pages.listed(),
@@ -231,5 +231,9 @@ impl FormatWriter for HarWriter {
         });
         let unplaced = self.counts.headers_alone;
         Ok(Sealed { bytes, sha256, row_groups: 0, unplaced, details: Some(details) })
+    }
+
+    fn target(&mut self) -> &mut Target {
+        &mut self.out
     }
 }

@@ -83,8 +83,12 @@ impl FormatWriter for ParquetWriter {
             self.encoder.append_key_value_metadata(key_value(name, value.to_string()));
         }
         let metadata = self.encoder.finish().map_err(|error| self.failed(error))?;
-        let (bytes, sha256) = self.encoder.inner_mut().commit()?;
+        let (bytes, sha256) = self.encoder.inner_mut().prepare()?;
         Ok(Sealed { bytes, sha256, row_groups: metadata.num_row_groups() as u64, unplaced: 0, details: None })
+    }
+
+    fn target(&mut self) -> &mut Target {
+        self.encoder.inner_mut()
     }
 }
 

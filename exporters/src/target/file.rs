@@ -1,7 +1,8 @@
 //! A file that exists whole or not at all.
 //!
 //! What must stay true: bytes go to a hidden temporary name in the same directory, are synced, and
-//! only then get the final name, followed by a sync of the directory. The temporary file is locked
+//! only then get the final name, followed by a sync of the directory. So a file and its manifest are
+//! both whole before the first of them can be seen, and a full disk is met while nothing is at stake. The temporary file is locked
 //! while its writer lives, so that the next export to the same name can tell a leftover of a killed
 //! process from the work of a living one, and removes only the leftover. Nothing but a regular file is
 //! ever replaced.
@@ -24,13 +25,19 @@ const TEMPORARY_SUFFIX: &str = ".part";
 /// Characters that make a temporary name unique.
 const TEMPORARY_RANDOM_LENGTH: usize = 12;
 
-/// A file under way; dropped before `commit`, it is removed.
+/// Longest name of a file on Linux's file systems (`NAME_MAX` of limits.h), in bytes.
+const NAME_BYTES_MAX: usize = 255;
+/// Longest name of an export: its manifest under way has two points and more around it.
+const EXPORT_NAME_BYTES_MAX: usize =
+    NAME_BYTES_MAX - manifest::SUFFIX.len() - 2 - TEMPORARY_RANDOM_LENGTH - TEMPORARY_SUFFIX.len();
+
+/// A file under way; dropped before `publish`, it is removed.
 pub(super) struct FilePlace {
     out: BufWriter<File>,
     overwrite: bool,
     target: PathBuf,
     temporary: PathBuf,
-    committed: bool,
+    published: bool,
 }
 
 impl FilePlace {
@@ -58,17 +65,21 @@ impl FilePlace {
             // Before it was locked another export may have taken it for a leftover.
             if locked && file.metadata().map_err(io_error("look at", &temporary))?.nlink() > 0 {
                 let out = BufWriter::with_capacity(BUFFER_BYTES, file);
-                return Ok(Self { out, overwrite, target: target.to_owned(), temporary, committed: false });
+                return Ok(Self { out, overwrite, target: target.to_owned(), temporary, published: false });
             }
         }
     }
 
-    /// Syncs the bytes, gives them the final name, syncs the directory.
-    pub(super) fn commit(&mut self) -> Result<(), ExportError> {
+    /// Syncs the bytes under the temporary name: from here on the disk has room for all of them.
+    pub(super) fn prepare(&mut self) -> Result<(), ExportError> {
         self.out.flush().map_err(|error| self.error("write", error))?;
-        self.out.get_ref().sync_all().map_err(|error| self.error("sync", error))?;
+        self.out.get_ref().sync_all().map_err(|error| self.error("sync", error))
+    }
+
+    /// Gives the synced bytes the final name, syncs the directory.
+    pub(super) fn publish(&mut self) -> Result<(), ExportError> {
         self.take_name()?;
-        self.committed = true;
+        self.published = true;
         let directory = directory_of(&self.target);
         let synced = File::open(directory).and_then(|opened| opened.sync_all());
         if let Err(error) = synced {
@@ -117,6 +128,16 @@ impl FilePlace {
     }
 }
 
+/// Refuses at once what would fail with the work done.
+pub(super) fn is_nameable(path: &Path) -> Result<(), ExportError> {
+    match path.file_name() {
+        Some(name) if name.len() > EXPORT_NAME_BYTES_MAX => {
+            Err(ExportError::NameTooLong { path: path.to_owned(), bytes_max: EXPORT_NAME_BYTES_MAX })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether the name may be taken: it is free, or a regular file that may be replaced.
 pub(super) fn is_free(path: &Path, overwrite: bool) -> Result<(), ExportError> {
     match fs::symlink_metadata(path) {
@@ -147,7 +168,7 @@ impl Write for FilePlace {
 
 impl Drop for FilePlace {
     fn drop(&mut self) {
-        if !self.committed {
+        if !self.published {
             // Best effort: the next export to this name removes what stays.
             let _ = fs::remove_file(&self.temporary);
         }

@@ -69,6 +69,14 @@ impl Destination {
         }
     }
 
+    /// Whether the file system takes the name with all that is put around it; a store says so itself.
+    pub(crate) fn is_nameable(&self) -> Result<(), ExportError> {
+        match self {
+            Self::File(path) => file::is_nameable(path),
+            Self::Object(_) => Ok(()),
+        }
+    }
+
     /// Whether an export may take the name; of an object the store says so later.
     pub(crate) fn is_free(&self, overwrite: bool) -> Result<(), ExportError> {
         match self {
@@ -128,7 +136,7 @@ enum Place {
     Object(ObjectUpload),
 }
 
-/// An export's bytes under way; dropped before `commit`, they are gone.
+/// An export's bytes under way; dropped before `publish`, they are gone.
 pub(crate) struct Target {
     place: Place,
     digest: Sha256,
@@ -148,13 +156,20 @@ impl Target {
         Ok(Self { place, digest: Sha256::new(), bytes: 0, bytes_max, over_limit: false, refused: None })
     }
 
-    /// Makes the bytes durable under the final name; returns length and SHA-256.
-    pub(crate) fn commit(&mut self) -> Result<(u64, String), ExportError> {
-        match &mut self.place {
-            Place::File(file) => file.commit()?,
-            Place::Object(upload) => upload.commit()?,
+    /// Has all bytes where they will stay, before anybody can see them; returns length and SHA-256.
+    pub(crate) fn prepare(&mut self) -> Result<(u64, String), ExportError> {
+        if let Place::File(file) = &mut self.place {
+            file.prepare()?;
         }
         Ok((self.bytes, hex(&self.digest.clone().finalize())))
+    }
+
+    /// Gives what is prepared its final name, durably.
+    pub(crate) fn publish(&mut self) -> Result<(), ExportError> {
+        match &mut self.place {
+            Place::File(file) => file.publish(),
+            Place::Object(upload) => upload.publish(),
+        }
     }
 
     /// What a failed write means: the bound, the store, or the operating system.
@@ -198,7 +213,7 @@ impl Write for Target {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.place {
             Place::File(file) => file.flush(),
-            // Parts have a size of their own; the last one leaves with the commit.
+            // Parts have a size of their own; the last one leaves when the object is published.
             Place::Object(_) => Ok(()),
         }
     }

@@ -210,7 +210,7 @@ impl ObjectUpload {
         self.runtime.block_on(sending)
     }
 
-    pub(super) fn commit(&mut self) -> Result<(), ExportError> {
+    pub(super) fn publish(&mut self) -> Result<(), ExportError> {
         let done = if self.parts.is_some() { self.complete() } else { self.put() };
         done.map_err(|error| self.place.failed("write", &error))
     }
@@ -297,6 +297,12 @@ mod tests {
         std::array::from_fn(digit)
     }
 
+    fn published(target: &mut Target) -> u64 {
+        let (bytes, _) = target.prepare().expect("all of it is there");
+        target.publish().expect("it is whole");
+        bytes
+    }
+
     #[test]
     fn parts_become_an_object_only_together() {
         let store = Arc::new(InMemory::new());
@@ -304,14 +310,14 @@ mod tests {
         let bytes = vec![7; 2 * PART_BYTES + 5];
         target.write_all(&bytes).expect("parts are taken");
         assert_eq!(names(&store), Vec::<String>::new(), "under way, nothing is listed");
-        assert_eq!(target.commit().expect("it is whole").0, bytes.len() as u64);
+        assert_eq!(published(&mut target), bytes.len() as u64);
         assert_eq!(names(&store), ["big"]);
         let mut late = Target::create(&place(&store, "late"), u64::MAX, false).expect("the name is free");
         late.write_all(&bytes).expect("parts are taken");
         let mut first = Target::create(&place(&store, "late"), u64::MAX, false).expect("the name is still free");
         first.write_all(b"mine").expect("taken");
-        first.commit().expect("the first one takes the name");
-        assert!(matches!(late.commit(), Err(ExportError::Exists { .. })));
+        first.publish().expect("the first one takes the name");
+        assert!(matches!(late.publish(), Err(ExportError::Exists { .. })));
         drop(late);
         let given_up = Target::create(&place(&store, "none"), u64::MAX, false);
         given_up.expect("the name is free").write_all(&bytes).expect("parts are taken");

@@ -211,9 +211,14 @@ async fn finished(
 }
 
 fn export_fault(error: &ExportError) -> Fault {
+    let too_long;
     let reason = match error {
         ExportError::Exists { .. } => "a file of that name exists already",
         ExportError::NotReplaceable { .. } => "what stands there is not a regular file",
+        ExportError::NameTooLong { bytes_max, .. } => {
+            too_long = format!("the name is longer than {bytes_max} bytes");
+            &too_long
+        }
         ExportError::Target { .. } => "the path does not name a file",
         ExportError::Limit { .. } => "the file would be larger than its bound",
         ExportError::Storage(StorageError::Damaged { .. }) => "the log is damaged in this range",

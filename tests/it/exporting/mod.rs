@@ -1,5 +1,6 @@
 //! History leaves as files: in every format, whole or chosen, from the server and beside it.
 
+mod atomic;
 mod auditor;
 mod formats;
 mod places;
@@ -14,8 +15,23 @@ use arrow_array::{Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
+use storage::log::{Log, LogOptions};
+
 use crate::site::Site;
 use crate::support::{Options, Server, program, walk};
+use crate::torture::payload::Origin;
+
+/// Adds so many events to the log of a data directory, without a server.
+async fn grow(data_dir: &Path, events: u64) {
+    const COMMIT_EVENTS: u64 = 500;
+    let log = Log::open(LogOptions::new(&data_dir.join("log"))).expect("the log opens");
+    for number in (0..events).step_by(COMMIT_EVENTS as usize) {
+        let end = events.min(number + COMMIT_EVENTS);
+        let drafts = (number..end).map(|number| Origin { run: 0, writer: 0, number }.draft());
+        log.commit(drafts.collect()).await.expect("the log records");
+    }
+    log.close().await.expect("the log closes");
+}
 
 /// Sequence number and kind of every row, in the file's order.
 fn parquet_rows(path: &Path) -> Vec<(u64, String)> {

@@ -1,30 +1,17 @@
 //! What long commands show while they work: progress where somebody looks, and nothing anywhere else.
 
 use serde_json::Value;
-use storage::log::{Log, LogOptions};
 
 use super::readers;
 use crate::support::{DataDir, program};
-use crate::torture::payload::Origin;
 
 /// Enough for a command to take a while: about a second in a debug build, where progress comes every 250 ms.
-const COMMITS: u64 = 60;
-const COMMIT_EVENTS: u64 = 500;
-
-async fn written() -> DataDir {
-    let data = DataDir::fresh();
-    let log = Log::open(LogOptions::new(&data.path().join("log"))).expect("the log opens");
-    for commit in 0..COMMITS {
-        let event = |n| Origin { run: 0, writer: 0, number: commit * COMMIT_EVENTS + n }.draft();
-        log.commit((0..COMMIT_EVENTS).map(event).collect()).await.expect("the log records");
-    }
-    log.close().await.expect("the log closes");
-    data
-}
+const EVENTS: u64 = 30_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_for_terminals_and_leaves_the_output_alone() {
-    let data = written().await;
+    let data = DataDir::fresh();
+    super::grow(data.path(), EVENTS).await;
     let directory = data.path().display().to_string();
     let out = data.path().join("exports").join("a.csv").display().to_string();
     std::fs::create_dir_all(data.path().join("exports")).expect("a directory");
@@ -42,7 +29,7 @@ async fn progress_is_for_terminals_and_leaves_the_output_alone() {
     assert_eq!(shown.rsplit('\r').nth(1).map(str::trim), Some(""), "the line is cleared in the end: {shown:?}");
     assert!(!shown.contains('\n'), "it is one line: {shown:?}");
     let told: Value = serde_json::from_str(found["stdout"].as_str().expect("text")).expect("JSON alone");
-    assert!(told["events"].as_u64() >= Some(COMMITS * COMMIT_EVENTS), "{told:#}");
+    assert!(told["events"].as_u64() >= Some(EVENTS), "{told:#}");
 
     let found = program::run(&line).await;
     assert_eq!(String::from_utf8_lossy(&found.stderr), "", "nobody looks, so nothing is shown");
