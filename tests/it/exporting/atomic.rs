@@ -98,7 +98,7 @@ async fn killed_at_any_step_it_is_whole_or_seen_not_to_be() {
 async fn killed(data: &DataDir, out: &Path, call: &str, when: u32) -> bool {
     let inject = format!("inject={call}:signal=KILL:when={when}");
     let mut command = tokio::process::Command::new("strace");
-    command.args(["-f", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject]);
+    command.args(["-f", "-o", "/dev/null", "-e"]).arg(format!("trace={call}")).args(["-e", &inject]);
     command.arg(program::path()).args(line(data, out)).kill_on_drop(true);
     let output = tokio::time::timeout(crate::support::LIMIT, command.output()).await.expect("it ends in time");
     use std::os::unix::process::ExitStatusExt as _;
