@@ -24,7 +24,7 @@ use crate::torture::payload::Origin;
 /// Adds so many events to the log of a data directory, without a server.
 async fn grow(data_dir: &Path, events: u64) {
     const COMMIT_EVENTS: u64 = 500;
-    let log = Log::open(LogOptions::new(&data_dir.join("log"))).expect("the log opens");
+    let log = Log::open(LogOptions::new(data_dir.join("log"))).expect("the log opens");
     for number in (0..events).step_by(COMMIT_EVENTS as usize) {
         let end = events.min(number + COMMIT_EVENTS);
         let drafts = (number..end).map(|number| Origin { run: 0, writer: 0, number }.draft());
