@@ -35,6 +35,7 @@ mod full_disk;
 mod hostile;
 mod inspection;
 mod interaction;
+mod issues;
 mod lifetime;
 mod metrics;
 mod navigation;

@@ -9,7 +9,7 @@ pub struct Received {
     pub method: String,
     /// With its query.
     pub path: String,
-    headers: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ impl Received {
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
-    headers: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
     sends_body: bool,
 }

@@ -11,6 +11,7 @@ mod conformance;
 pub mod http;
 mod odd;
 mod routes;
+mod secure;
 mod sha1;
 mod websocket;
 
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use routes::pattern;
+pub use secure::Secure;
 
 /// A running site; it ends with the value.
 pub struct Site {

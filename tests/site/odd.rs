@@ -41,6 +41,9 @@ pub(super) fn answer(path: &str, request: &Received) -> Option<Answer> {
         "/baked" => text(b"baked")
             .with("Set-Cookie", "one=canary-cookie-one; Path=/; HttpOnly")
             .with("Set-Cookie", "two=canary-cookie-two; Path=/"),
+        "/refused-cookie" => text(b"refused")
+            .with("Set-Cookie", "good=canary-refused-one; Path=/")
+            .with("Set-Cookie", "lax=canary-refused-two; SameSite=None"),
         _ => return None,
     })
 }

@@ -127,6 +127,7 @@ impl Collector {
             post("Runtime.enable", json!({}));
             post("Network.enable", json!({ "maxPostDataSize": POST_DATA_BYTES_MAX }));
             post("Log.enable", json!({}));
+            post("Audits.enable", json!({}));
             self.setting.standing.attached(&self.setting.connection, session);
         }
         if matches!(role, Role::Page | Role::Frame) {

@@ -295,6 +295,6 @@ fn level_of(method: &str) -> Level {
 }
 
 /// The browser counts lines and columns from 0, people from 1.
-fn from_one(number: i64) -> u64 {
+pub(super) fn from_one(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0).saturating_add(1)
 }

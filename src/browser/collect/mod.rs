@@ -5,8 +5,9 @@
 //! behind it recorded before its own. Nothing here waits for Chromium; bodies are fetched beside.
 //!
 //! [`attach`] follows targets, [`page`] documents and frames, [`dialog`] what stops a page,
-//! [`console`] and [`render`] console lines, [`network`] with [`sent`], [`flight`] and [`wire`] requests, [`socket`]
-//! WebSockets, [`body`] and [`stream`] bodies, [`download`] downloads, [`outgoing`] what is on its way to the log.
+//! [`console`], [`render`] and [`issue`] console lines, [`network`] with [`sent`], [`flight`] and [`wire`] requests,
+//! [`socket`] WebSockets, [`body`] and [`stream`] bodies, [`download`] downloads, [`outgoing`] what is on its way to
+//! the log.
 
 mod attach;
 mod body;
@@ -15,6 +16,7 @@ mod dialog;
 mod download;
 mod flight;
 mod held;
+mod issue;
 mod network;
 mod outgoing;
 mod page;
@@ -230,6 +232,7 @@ impl Collector {
             "Runtime" | "Log" => self.console_event(name, domain, session, raw),
             "Network" => self.network_event(name, session, raw),
             "Page" => self.page_event(name, session, raw),
+            "Audits" if name == "issueAdded" => self.issue_added(session, raw),
             "Fetch" if name == "requestPaused" => self.request_held(session, raw),
             "Input" if name == "dragIntercepted" => self.drag_begun(session, raw),
             _ => Some(()),

@@ -291,14 +291,14 @@ impl Collector {
     }
 
     fn failed(&mut self, session: &SessionKey, progressed: Progressed) {
-        let browser_id = progressed.request_id;
+        let (error, browser_id) = (progressed.error(), progressed.request_id);
         if self.flights.has_ended(&browser_id) {
             return;
         }
         let Some(context) = self.flight_context(&browser_id, session, progressed.timestamp) else { return };
         let Some(flight) = self.flights.get_mut(&browser_id) else { return };
         let payload = NetworkFailed {
-            error: self.setting.redactor.text(&progressed.error_text),
+            error: self.setting.redactor.text(&error),
             canceled: progressed.canceled,
             blocked_reason: progressed.blocked_reason.as_deref().map(Symbol::fold),
             cors_error: progressed.cors_error_status.map(|status| Symbol::fold(&status.cors_error)),
@@ -315,7 +315,7 @@ impl Collector {
         }
         if let Some(page) = document {
             self.change(&page, |state| {
-                state.load_mut(&loader_id).failure = Some(progressed.error_text);
+                state.load_mut(&loader_id).failure = Some(error);
                 if state.navigating.as_deref() == Some(&loader_id) {
                     state.navigating = None;
                 }

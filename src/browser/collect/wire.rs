@@ -110,6 +110,16 @@ pub(super) struct Progressed {
     pub cors_error_status: Option<CorsError>,
 }
 
+impl Progressed {
+    /// What it failed with. The browser has no name for what it never tried.
+    pub fn error(&self) -> String {
+        match &self.blocked_reason {
+            Some(reason) if self.error_text.is_empty() => format!("blocked:{reason}"),
+            _ => self.error_text.clone(),
+        }
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct CorsError {

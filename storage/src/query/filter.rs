@@ -29,7 +29,8 @@ pub struct EventFilter {
     pub kinds: Option<Vec<Kind>>,
     /// Threshold: this level and those above it.
     pub level: Option<Level>,
-    /// Any of these in field `type`.
+    /// Any of these in field `type`; `exception` stands for errors nobody caught, `browser` for entries of
+    /// the browser's log, which go by their source too.
     pub types: Vec<String>,
     /// Regular expression, matched in linear time, on field `text`.
     pub text: Option<String>,

@@ -1,7 +1,9 @@
 //! A filter made ready: whole blocks are ruled out by their headers, events by their fields.
 //!
 //! Which field of which kind a condition looks at comes from the catalogue alone, so a new kind or a
-//! new field with `Role::Filter` is filtered without a change here.
+//! new field with `Role::Filter` is filtered without a change here. Only the types of console messages
+//! are of several kinds: errors nobody caught have one word for all, entries of the browser's log go by
+//! one word and by their source.
 
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ const RESOURCE_TYPE: usize = 6;
 /// Field number by condition; 0 where the kind has no such field.
 type FieldNumbers = [u32; FIELDS.len()];
 const NO_FIELDS: FieldNumbers = [0; FIELDS.len()];
+/// Kinds without a field `type`, and the word that all of their events go by.
+const TYPE_WORDS: [(Kind, &str); 2] = [(Kind::ConsoleException, "exception"), (Kind::LogEntry, "browser")];
 const CONTEXT_FIELDS: usize = ContextField::RequestId as usize + 1;
 
 /// A validated filter. Cheap to clone.
@@ -47,6 +51,8 @@ struct Compiled {
     wanted: usize,
     /// Bit n: kind n can match; bit 0 stands for kinds of newer builds.
     kinds: u128,
+    /// Bit n: kind n is asked for by its word, whatever its fields.
+    typed: u128,
     /// Bit n: level n passes the threshold; all of them without one.
     levels: u8,
     /// Zero without a page condition.
@@ -90,9 +96,12 @@ impl CompiledFilter {
             filter.status.is_some(),
             !filter.resource_types.is_empty(),
         ];
+        let asked = |word: &str| filter.types.iter().any(|asked| asked.eq_ignore_ascii_case(word));
+        let typed =
+            TYPE_WORDS.iter().filter(|(_, word)| asked(word)).map(|(kind, _)| kind_bit(kind.number())).sum::<u128>();
         let mut numbers = vec![[0; FIELDS.len()]; usize::from(NUMBER_MAX) + 1];
         for facts in KINDS {
-            numbers[usize::from(facts.number)] = field_numbers(facts);
+            numbers[usize::from(facts.number)] = field_numbers(facts, typed);
         }
         let levels = filter.level.map_or(u8::MAX, |threshold| {
             Level::ALL.into_iter().filter(|level| *level >= threshold).map(|level| 1 << level as u8).sum()
@@ -101,7 +110,8 @@ impl CompiledFilter {
         Self(Arc::new(Compiled {
             wanted: active.iter().filter(|active| **active).count() + context.iter().flatten().count(),
             context,
-            kinds: possible_kinds(&filter, &active, &numbers),
+            kinds: possible_kinds(&filter, &active, &numbers, typed),
+            typed,
             levels,
             page: filter.page_id.as_ref().map_or(0, |page| page_bit(page.as_str())),
             fingerprint: filter.fingerprint(),
@@ -179,12 +189,13 @@ impl CompiledFilter {
         {
             return false;
         }
-        if inner.wanted == 0 {
+        let typed = inner.typed & kind_bit(view.kind_number) != 0;
+        let mut wanted = inner.wanted - usize::from(typed);
+        if wanted == 0 {
             return true;
         }
         // Without a row in the catalogue a kind has no field that a condition could look at.
         let numbers = inner.numbers.get(usize::from(view.kind_number)).unwrap_or(&NO_FIELDS);
-        let mut wanted = inner.wanted;
         for (number, value) in view.fields() {
             let holds = if number < FIRST_FIELD {
                 inner.context_holds(number, value)
@@ -254,21 +265,28 @@ fn context_wanted(filter: &EventFilter) -> [Option<Box<str>>; CONTEXT_FIELDS] {
     wanted
 }
 
-fn field_numbers(facts: &KindFacts) -> FieldNumbers {
+fn field_numbers(facts: &KindFacts, typed: u128) -> FieldNumbers {
     FIELDS.map(|name| {
+        let name = match name {
+            "type" if typed & kind_bit(facts.number) != 0 => return 0,
+            "type" if facts.number == Kind::LogEntry.number() => "source",
+            name => name,
+        };
         let place = facts.fields.iter().position(|field| field.name == name && field.roles.contains(&Role::Filter));
         place.map_or(0, |place| FIRST_FIELD + place as u32)
     })
 }
 
-fn possible_kinds(filter: &EventFilter, active: &[bool; FIELDS.len()], numbers: &[FieldNumbers]) -> u128 {
+fn possible_kinds(filter: &EventFilter, active: &[bool; FIELDS.len()], numbers: &[FieldNumbers], typed: u128) -> u128 {
     let mut kinds = match &filter.kinds {
         Some(kinds) => kinds.iter().fold(0, |set, kind| set | kind_bit(kind.number())),
         None => u128::MAX,
     };
     for (number, fields) in numbers.iter().enumerate() {
-        if active.iter().zip(fields).any(|(active, field)| *active && *field == 0) {
-            kinds &= !(1 << number);
+        let bit: u128 = 1 << number;
+        let lacks = |condition: usize| fields[condition] == 0 && (condition != TYPE || typed & bit == 0);
+        if (0..FIELDS.len()).any(|condition| active[condition] && lacks(condition)) {
+            kinds &= !bit;
         }
     }
     let failure = kind_bit(Kind::NetworkFailed.number());

@@ -6,6 +6,7 @@ mod ends;
 mod facts;
 mod floods;
 mod origins;
+mod secure;
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What a filter matches, told event by event, and that its judgement of blocks never rules out a match.
 
-use super::world::{console, entered, failed, of_request, of_session, request, response};
+use super::world::{console, entered, entry, failed, of_request, of_session, request, response, thrown};
 use crate::event::codec::put_record;
 use crate::event::{Draft, EventView, Kind, Level};
 use crate::log::{BlockHeader, page_bit};
@@ -22,6 +22,8 @@ fn events() -> Vec<(&'static str, Draft)> {
         ("ok", response(&here, "http://a.test/x", 200)),
         ("missing", response(&there, "http://b.test/", 404)),
         ("failed", failed(&there, "net::ERR_FAILED")),
+        ("thrown", thrown("ann", "s-1")),
+        ("entry", entry("ann", "s-1", "deprecation")),
         ("call", entered("ann", "s-1")),
     ]
 }
@@ -62,17 +64,28 @@ fn each_condition_matches_what_it_names() {
     let kinds = |kinds: &[Kind]| EventFilter { kinds: Some(kinds.to_vec()), ..EventFilter::default() };
     let status =
         |text: &str| EventFilter { status: Some(StatusFilter::parse(text).expect("valid")), ..EventFilter::default() };
-    let every = ["debug", "error", "foreign", "get", "post", "ok", "missing", "failed", "call"];
+    let types = |words: &[&str]| EventFilter {
+        types: words.iter().map(ToString::to_string).collect(),
+        ..EventFilter::default()
+    };
+    let both = ["error", "foreign", "thrown"];
+    let every = ["debug", "error", "foreign", "get", "post", "ok", "missing", "failed", "thrown", "entry", "call"];
     let cases: Vec<(EventFilter, &[&str])> = vec![
         (all.clone(), &every),
         (of_session("s-2"), &["foreign"]),
         (EventFilter { owner: Some("bob".into()), ..all.clone() }, &["foreign"]),
         (kinds(&[Kind::CallEntered, Kind::NetworkFailed]), &["failed", "call"]),
         (kinds(&[]), &[]),
-        (EventFilter { level: Some(Level::Debug), ..all.clone() }, &["debug", "error", "foreign"]),
-        (EventFilter { level: Some(Level::Warning), ..all.clone() }, &["error", "foreign"]),
+        (EventFilter { level: Some(Level::Debug), ..all.clone() }, &["debug", "error", "foreign", "thrown", "entry"]),
+        (EventFilter { level: Some(Level::Warning), ..all.clone() }, &["error", "foreign", "thrown", "entry"]),
         (EventFilter { types: vec!["LOG".into()], ..all.clone() }, &["debug", "error", "foreign"]),
         (EventFilter { types: vec!["table".into()], ..all.clone() }, &[]),
+        (types(&["exception"]), &["thrown"]),
+        (types(&["Browser", "table"]), &["entry"]),
+        (types(&["deprecation", "exception"]), &["thrown", "entry"]),
+        (types(&["security"]), &[]),
+        (EventFilter { text: Some("^not ".into()), ..types(&["browser", "exception"]) }, &["thrown"]),
+        (EventFilter { level: Some(Level::Error), ..types(&["log", "browser", "exception"]) }, &both),
         (EventFilter { text: Some("broke at 1\\d$".into()), ..all.clone() }, &["error"]),
         (EventFilter { url: Some("a\\.test".into()), ..all.clone() }, &["get"]),
         (EventFilter { method: Some("post".into()), ..all.clone() }, &["post"]),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::StorageError;
 use crate::event::catalog::{
-    CallEntered, ConsoleMessage, Gap, NetworkFailed, NetworkFinished, NetworkRedirect, NetworkRequest, NetworkResponse,
-    SessionLaunching,
+    CallEntered, ConsoleException, ConsoleMessage, Gap, LogEntry, NetworkFailed, NetworkFinished, NetworkRedirect,
+    NetworkRequest, NetworkResponse, SessionLaunching,
 };
 use crate::event::{Clean, Context, Draft, Json, Level};
 use crate::ids::{Owner, RequestId, SessionId};
@@ -135,6 +135,37 @@ pub fn console(owner: &str, session: &str, level: Level, text: &str) -> Draft {
         line: None,
         column: None,
         stack: None,
+        text_bytes: None,
+        text_artifact: None,
+        truncated_fields: None,
+    };
+    Draft::new(&context(owner, session), &payload)
+}
+
+/// An error nobody caught.
+pub fn thrown(owner: &str, session: &str) -> Draft {
+    let payload = ConsoleException {
+        level: Level::Error,
+        text: Clean::redacted("not caught"),
+        url: None,
+        line: None,
+        column: None,
+        stack: None,
+        text_bytes: None,
+        text_artifact: None,
+        truncated_fields: None,
+    };
+    Draft::new(&context(owner, session), &payload)
+}
+
+/// A warning of the browser's log.
+pub fn entry(owner: &str, session: &str, source: &str) -> Draft {
+    let payload = LogEntry {
+        level: Level::Warning,
+        source: source.into(),
+        text: Clean::redacted("said by the browser"),
+        url: None,
+        line: None,
         text_bytes: None,
         text_artifact: None,
         truncated_fields: None,
