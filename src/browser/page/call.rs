@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use storage::ids::{DownloadId, PageId};
 
 use super::error::PageError;
-use crate::browser::state::{Dialog, PageState};
+use super::navigation::ABORTED;
+use crate::browser::state::{Dialog, Load, PageState};
 use crate::browser::{CdpError, Page, SessionKey, WaitError};
 use crate::deadline::Deadline;
 
@@ -21,7 +22,7 @@ pub(super) const COLLECT_WAIT: Duration = Duration::from_millis(200);
 /// A window that the page asked for has to appear within this, or it was refused.
 const WINDOW_WAIT: Duration = Duration::from_millis(500);
 /// The page is given this long to show that it has handled input.
-const ECHO_WAIT: Duration = Duration::from_millis(100);
+const ECHO_WAIT: Duration = Duration::from_millis(500);
 /// One that was asked for has to begin within this, or nothing came of it.
 const BEGIN_WAIT: Duration = Duration::from_millis(500);
 
@@ -266,7 +267,25 @@ impl Page {
         }
         let ended = |state: &PageState| settled(state).or_else(|| state.navigating.is_none().then(ActionDone::default));
         // The action is done whether or not its navigation commits in time.
-        Ok(self.wait(deadline.within(COMMIT_WAIT), ended).await.unwrap_or_default())
+        let done = self.wait(deadline.within(COMMIT_WAIT), ended).await.unwrap_or_default();
+        if !done.navigated && done.dialog.is_none() {
+            self.download_begun(mark, deadline).await;
+        }
+        Ok(done)
+    }
+
+    /// A navigation that got an answer and was given up is a download, which the browser may tell of
+    /// only after that.
+    async fn download_begun(&self, mark: Mark, deadline: Deadline) {
+        let answered = |load: &Load| {
+            let has_body = load.status.is_some_and(|status| status / 100 == 2 && !matches!(status, 204 | 205));
+            has_body && load.failure.as_deref() == Some(ABORTED)
+        };
+        if !self.state().loads.back().is_some_and(answered) {
+            return;
+        }
+        let begun = |state: &PageState| (state.downloads.count() > mark.downloads).then_some(());
+        let _ = self.wait(deadline.within(BEGIN_WAIT), begun).await;
     }
 }
 

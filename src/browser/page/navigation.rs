@@ -13,7 +13,7 @@ use crate::browser::{Page, WaitError};
 use crate::deadline::Deadline;
 
 /// Chromium's error for a load that did not become a document: a download, a 204, or a stop.
-const ABORTED: &str = "net::ERR_ABORTED";
+pub(super) const ABORTED: &str = "net::ERR_ABORTED";
 
 /// A download that the browser announced has begun within this.
 const DOWNLOAD_WAIT: Duration = Duration::from_secs(2);
