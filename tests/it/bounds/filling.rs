@@ -99,7 +99,7 @@ impl Bounded<'_> {
         // HTTP is not measured.
         let key = [("messages", "console"), ("requests", "requests"), ("events", "events")];
         let key = key.iter().find(|(_, name)| tool.starts_with("list_") && tool.contains(name)).map(|(key, _)| *key);
-        let is_at_limit = key.is_some_and(|key| page.numbers(key).len() == LIMIT);
+        let is_at_limit = key.is_some_and(|key| page.numbers(key).len() == self.limit(key));
         if has_more && !filled && !is_at_limit && wire_bytes > 0 {
             assert!(tool.starts_with("list_"), "{tool}: {wire_bytes} of {}", self.bytes_max);
             let mut next = arguments.clone();
@@ -117,8 +117,13 @@ impl Bounded<'_> {
         page
     }
 
+    /// Events are long: hundreds of them are read in vain where only few have room.
+    fn limit(&self, key: &str) -> usize {
+        if key == "events" && self.bytes_max < 10_000 { 30 } else { LIMIT }
+    }
+
     async fn list(&mut self, tool: &str, key: &str, session_id: &str, kinds: Value) -> Vec<u64> {
-        let mut arguments = json!({"session_id": session_id, "limit": LIMIT});
+        let mut arguments = json!({"session_id": session_id, "limit": self.limit(key)});
         if !kinds.is_null() {
             arguments["kinds"] = kinds;
         }
