@@ -38,6 +38,12 @@ async fn each_kind_is_adopted_and_named_in_the_reply() {
         let tab_id = &popups[0]["tab_id"];
         let url = json!({"session_id": id, "url": site.url(address), "tab_id": tab_id});
         server.ok("wait_for_url", url).await;
+        wait_for("its first line", || async {
+            let asked = json!({"session_id": id, "tab_id": tab_id, "text_filter": "^popup first line$"});
+            let page = server.ok("list_console_messages", asked).await;
+            page["messages"].get(0).is_some().then_some(())
+        })
+        .await;
         let now = tabs(&server, &id).await;
         assert_eq!(active(&now), &opener, "{selector} does not take the active tab's place");
         assert_eq!(now.len(), 2, "{selector}: {now:?}");
